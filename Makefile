@@ -1,0 +1,54 @@
+# tailtrace - `make` lists what there is.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OBJECTS := tracer/kernel/objects
+
+# What building and running needs, and what the tests compare with.
+BUILD_PACKAGES := clang llvm libbpf1 libbpf-dev linux-libc-dev gcc g++ libc6-dev python3-dev python3-venv
+TEST_PACKAGES := prometheus iproute2 util-linux
+BENCH_PACKAGES := libbpf-tools bpfcc-tools bpftrace bpftool
+
+ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
+BPF_CFLAGS := -g -O2 -std=gnu11 -target bpf -D__TARGET_ARCH_$(ARCH) -Wall -Wextra -Werror \
+	-Wno-unused-parameter -Ibpf -idirafter /usr/include/$(shell uname -m)-linux-gnu
+BPF_SOURCES := $(wildcard bpf/*.bpf.c)
+BPF_OBJECTS := $(BPF_SOURCES:bpf/%.bpf.c=$(OBJECTS)/%.bpf.o)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# $(call debian,PACKAGES) installs those that are missing.
+debian = missing=$$(for p in $(1); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null \
+	| grep -q 'ok installed' || echo $$p; done); \
+	[ -z "$$missing" ] || { apt-get update -qq && \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; }
+
+build/.system: Makefile
+	@mkdir -p build
+	@$(call debian,$(BUILD_PACKAGES) $(TEST_PACKAGES)) >build/apt.log || { cat build/apt.log; false; }
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml stepmark/pyproject.toml build/.system
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --group dev -e . -e stepmark
+	@touch $@
+
+.PHONY: setup
+setup: $(VENV)/.installed bpf ## install what is missing, build the BPF objects
+
+.PHONY: bpf
+bpf: $(BPF_OBJECTS) ## build the BPF objects
+
+$(OBJECTS)/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h) stepmark/stepmark/include/stepmark_page.h | build/.system
+	@mkdir -p $(@D)
+	clang $(BPF_CFLAGS) -c $< -o $@
+	@llvm-strip -g $@
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf build dist $(OBJECTS) $(VENV)

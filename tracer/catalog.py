@@ -1,0 +1,163 @@
+"""
+Everything that has a public name: causes, metrics, losses. Declared once, here.
+
+Dashboards, rules, documentation, exporters and tests read this module. The kernel's side of the
+same names is ``bpf/wire.h``; ``tests/unit/test_catalog.py`` compares the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Group(StrEnum):
+    ON_CPU = "on CPU"
+    WANTED = "wanted a CPU"
+    WAITED = "waited"
+    REMAINDER = "remainder"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Where a slice of a step's wall time went."""
+
+    name: str
+    group: Group
+    help: str
+    deschedule: bool = False
+    """A runnable thread did not execute. Voluntary waits never are."""
+
+
+CAUSES: tuple[Cause, ...] = (
+    Cause("running", Group.ON_CPU, "executing on the CPU"),
+    Cause("irq", Group.ON_CPU, "interrupt handlers that ran on top of the thread"),
+    Cause("softirq", Group.ON_CPU, "deferred interrupt work that ran on top of the thread"),
+    Cause("fault", Group.ON_CPU, "handling page faults, the part on the CPU"),
+    Cause("steal", Group.ON_CPU, "the hypervisor ran something else on the CPU", deschedule=True),
+    Cause("stall", Group.ON_CPU, "the virtual CPU stood still without a steal clock", True),
+    Cause("preempted", Group.WANTED, "another thread was put on the CPU", deschedule=True),
+    Cause("runqueue", Group.WANTED, "woken, waiting for its turn on a CPU", deschedule=True),
+    Cause("quota", Group.WANTED, "throttled: the group's CFS quota was used up", deschedule=True),
+    Cause("rt_limit", Group.WANTED, "throttled: real-time budget or fair server", deschedule=True),
+    Cause("lock", Group.WAITED, "futex, file lock or semaphore"),
+    Cause("io", Group.WAITED, "storage"),
+    Cause("fault_io", Group.WAITED, "blocked inside a page fault"),
+    Cause("net", Group.WAITED, "a peer: socket, pipe, poll, epoll"),
+    Cause("gpu", Group.WAITED, "an accelerator's driver"),
+    Cause("sleep", Group.WAITED, "asked to sleep"),
+    Cause("other_wait", Group.WAITED, "another voluntary wait"),
+    Cause("unexplained", Group.REMAINDER, "wall time that the ledger does not account for"),
+)
+
+
+class Type(StrEnum):
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric family as it is exported. Names follow Prometheus' rules: base units, no quantiles
+    of quantiles, and labels over which a sum makes sense."""
+
+    name: str
+    type: Type
+    labels: tuple[str, ...]
+    help: str
+
+
+DESCHEDULE = Metric(
+    "tailtrace_deschedule_seconds",
+    Type.HISTOGRAM,
+    ("tenant", "cause"),
+    "Intervals in which a runnable inference thread did not execute.",
+)
+DESCHEDULE_P999 = Metric(
+    "tailtrace_deschedule_p999_seconds",
+    Type.GAUGE,
+    ("tenant",),
+    "99.9th percentile of deschedule intervals of all causes over the agent's window.",
+)
+DESCHEDULE_WINDOW_COUNT = Metric(
+    "tailtrace_deschedule_window_count",
+    Type.GAUGE,
+    ("tenant",),
+    "Deschedule intervals in the window: below 1,000 the p999 is the maximum.",
+)
+STEP_ELAPSED = Metric(
+    "tailtrace_step_elapsed_seconds",
+    Type.HISTOGRAM,
+    ("tenant", "step"),
+    "Wall time of inference steps.",
+)
+STEP_RATIO = Metric(
+    "tailtrace_step_elapsed_p999_p50_ratio",
+    Type.GAUGE,
+    ("tenant", "step"),
+    "99.9th percentile of step wall time over its median, over the agent's window.",
+)
+STEP_SECONDS = Metric(
+    "tailtrace_step_seconds_total",
+    Type.COUNTER,
+    ("tenant", "step", "cause"),
+    "Wall time of inference steps by cause.",
+)
+BLAME = Metric(
+    "tailtrace_blame_seconds_total",
+    Type.COUNTER,
+    ("victim", "aggressor", "cause"),
+    "Time that a tenant's threads wanted a CPU, by who had it.",
+)
+QUEUE_WAIT = Metric(
+    "tailtrace_queue_wait_seconds",
+    Type.HISTOGRAM,
+    ("tenant",),
+    "Time requests waited in the engine's queue, as the engine marked it.",
+)
+HELPER_WAIT = Metric(
+    "tailtrace_helper_deschedule_seconds_total",
+    Type.COUNTER,
+    ("tenant", "step"),
+    "Deschedule of a process's unmarked threads while a step was under way.",
+)
+STEAL = Metric(
+    "tailtrace_steal_seconds_total",
+    Type.COUNTER,
+    ("cpu",),
+    "Time the hypervisor ran something else on this CPU. Absent when it cannot be told.",
+)
+PROBE_AVAILABLE = Metric(
+    "tailtrace_probe_available",
+    Type.GAUGE,
+    ("capability", "source"),
+    "1 when the capability is told by this source; 0 with source none when it cannot be told.",
+)
+LOST = Metric(
+    "tailtrace_lost_total",
+    Type.COUNTER,
+    ("reason",),
+    "What was not counted, by reason.",
+)
+TARGETS = Metric("tailtrace_targets", Type.GAUGE, ("tenant",), "Processes that are traced now.")
+SELF_CPU = Metric(
+    "tailtrace_self_cpu_seconds_total", Type.COUNTER, (), "CPU time of the agent itself."
+)
+SELF_MEMORY = Metric(
+    "tailtrace_self_resident_bytes", Type.GAUGE, (), "Resident memory of the agent itself."
+)
+SELF_BPF = Metric(
+    "tailtrace_self_bpf_seconds_total",
+    Type.COUNTER,
+    ("hook",),
+    "Time in the agent's BPF programs; only while kernel.bpf_stats_enabled is 1.",
+)
+SELF_DRAIN = Metric(
+    "tailtrace_self_drain_seconds_total",
+    Type.COUNTER,
+    (),
+    "Time the agent spent joining marks with kernel records.",
+)
+
+METRICS: tuple[Metric, ...] = tuple(v for v in globals().values() if isinstance(v, Metric))

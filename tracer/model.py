@@ -1,0 +1,169 @@
+"""
+The values that travel between the agent's parts, as plain data.
+
+Nothing here knows the kernel side or an exporter, so every part is tested with literals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracer.catalog import Metric
+
+Records = NDArray[np.void]
+"""A structured array whose dtype was read from the BPF object's debug information."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """One thing the tracer can tell here, or the reason why it cannot."""
+
+    name: str
+    source: str
+    """The alternative in use, such as ``rq`` for steal; ``none`` when there is none."""
+
+    reason: str = ""
+    """Why it is not available, or why not by the first choice. Empty when all is well."""
+
+    required: bool = False
+
+    @property
+    def available(self) -> bool:
+        return self.source != "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A process that is traced."""
+
+    index: int
+    """Its number in the kernel's process table, from 1."""
+
+    pid: int
+    started_ns: int
+    """Start time since boot (clock ticks scaled to ns): with the pid, names it for ever."""
+
+    name: str
+    tenant: str
+    """Whom its threads outside of marks work for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aggressor:
+    """Who ran while a thread wanted the CPU."""
+
+    name: str
+    """A tenant's name for a traced process, else a container's, else the thread's comm."""
+
+    pid: int
+    tid: int
+    comm: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Counts over buckets with fixed edges, as Prometheus' classic histograms have them."""
+
+    counts: NDArray[np.int64]
+    """(n + 1,) not cumulative; the last is what exceeded every edge."""
+
+    sum: float
+    """Of all observations, in the metric's unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric with its rows, ready for an exporter."""
+
+    metric: Metric
+    rows: Mapping[Sequence[str], float | Histogram]
+    """Label values in the order of ``metric.labels`` -> value."""
+
+    edges: NDArray[np.float64] | None = None
+    """(n,) upper bounds of the histogram's buckets, in the metric's unit."""
+
+    exemplars: Mapping[Sequence[str], Sequence[Exemplar]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Exemplar:
+    """One observation worth looking at, with what is needed to find it again."""
+
+    value: float
+    labels: Mapping[str, str]
+    unix_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """
+    A batch of finished steps with their ledgers. Row i of every array is the same step.
+
+    n is the number of steps, c the number of causes (order of ``catalog.CAUSES``), s the most
+    shares a step can have.
+    """
+
+    target: NDArray[np.uint32]
+    """(n,) index of the target process."""
+
+    tid: NDArray[np.uint32]
+    """(n,) thread in the root pid namespace; 0 when no kernel event told it."""
+
+    slot: NDArray[np.uint32]
+    number: NDArray[np.uint64]
+    """(n,) step number, unique with target and slot."""
+
+    parent: NDArray[np.uint64]
+    """(n,) the step that a stage belongs to; 0 for a step."""
+
+    kind: NDArray[np.int32]
+    """(n,) index into ``Names.kinds``."""
+
+    tenant: NDArray[np.int32]
+    """(n, s) index into ``Names.tenants``; -1 beyond the step's shares."""
+
+    share: NDArray[np.float64]
+    """(n, s) each tenant's share; every row sums to 1."""
+
+    begin_ns: NDArray[np.int64]
+    end_ns: NDArray[np.int64]
+
+    ns: NDArray[np.int64]
+    """(n, c) the ledger. ``ns.sum(axis=1) == end_ns - begin_ns`` by way of ``unexplained``,
+    which is negative where kernel and marks overlap. A step includes its stages."""
+
+    switches: NDArray[np.uint32]
+    involuntary: NDArray[np.uint32]
+    migrations: NDArray[np.uint32]
+    helper_wait_ns: NDArray[np.int64]
+    helper_worst_ns: NDArray[np.int64]
+
+    worst: Records
+    """(n,) ``struct wait``: the longest deschedule; ns = 0 where there was none."""
+
+    aggressors: Records
+    """(n, k) ``struct aggressor``, largest first; ns = 0 beyond those known."""
+
+    blame_rest_ns: NDArray[np.int64]
+    """(n,) deschedules whose aggressor is not among ``aggressors``."""
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def take(self, rows: Any) -> Steps:
+        """The steps that ``rows`` selects: a mask, a slice or positions."""
+        return Steps(*(getattr(self, name)[rows] for name in self.__slots__))
+
+
+@dataclass(slots=True)
+class Names:
+    """Step kinds and tenants seen so far, numbered in order of appearance."""
+
+    kinds: list[str] = field(default_factory=list)
+    tenants: list[str] = field(default_factory=list)

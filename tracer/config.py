@@ -1,0 +1,234 @@
+"""
+The agent's configuration: one YAML file into structs that cannot exist invalid.
+
+Every key, its default and its range: ``docs/configuration.md``.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import ipaddress
+import re
+import string
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tracer import bounded_yaml
+from tracer.errors import UsageError
+
+TENANT_FIELDS = ("comm", "container", "namespace", "pod")
+"""What a tenant template may name."""
+
+_MAX_TARGETS = 1000
+_MAX_TEXT = 1024
+_MAX_TENANT = 128
+_HOST = "[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?"
+
+
+# First, because the default configuration is built and so checked on import.
+
+
+def _shown(value: object) -> str:
+    """A value in a message: one line of bounded length."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _require(holds: bool, key: str, value: object, allowed: str) -> None:
+    if not holds:
+        raise ValueError(f"{key} is {_shown(value)}, must be {allowed}")
+
+
+def _require_range(key: str, value: float, low: float, high: float) -> None:
+    _require(low <= value <= high, key, value, f"{low} to {high}")
+
+
+def _require_pattern(key: str, value: str, expression: str) -> None:
+    try:
+        re.compile(expression)
+    except (re.error, OverflowError, RecursionError) as e:
+        _require(False, key, value, f"a valid pattern: {e}")
+    _require(1 <= len(value) <= _MAX_TEXT, key, value, f"1 to {_MAX_TEXT} characters long")
+
+
+def _is_template(text: str) -> bool:
+    try:
+        parts = list(string.Formatter().parse(text))
+    except ValueError:
+        return False
+    return all(
+        field is None or (field in TENANT_FIELDS and not spec and not conversion)
+        for _, field, spec, conversion in parts
+    )
+
+
+def _split_address(listen: str) -> tuple[str, int] | None:
+    """Host and port; None when it is not an address to listen on."""
+    parts = re.fullmatch(rf"(?:\[([0-9A-Fa-f:.]+)\]|({_HOST})):([0-9]{{1,5}})", listen)
+    if parts is None or int(parts[3]) > 65535:
+        return None
+    if parts[1]:
+        try:
+            ipaddress.IPv6Address(parts[1])
+        except ValueError:
+            return None
+    return parts[1] or parts[2], int(parts[3])
+
+
+class Match(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a process must be like. Everything that is given must hold."""
+
+    comm: str | None = None
+    """Shell pattern over the process's comm."""
+
+    cmdline: str | None = None
+    """Regular expression found in the command line, arguments joined by spaces."""
+
+    cgroup: str | None = None
+    """Regular expression found in a cgroup path of the process, of any hierarchy."""
+
+    user: str | None = None
+    """Name or number of the effective user."""
+
+    marked: bool | None = None
+    """Whether the process has a mark page of its own."""
+
+    def __post_init__(self) -> None:
+        given = {field: getattr(self, field) for field in self.__struct_fields__}
+        if all(value is None for value in given.values()):
+            raise ValueError(f"{', '.join(given)} are all missing, give at least one")
+        for field, pattern in given.items():
+            if isinstance(pattern, str):
+                expression = fnmatch.translate(pattern) if field == "comm" else pattern
+                _require_pattern(field, pattern, "" if field == "user" else expression)
+
+
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which processes are traced, and for whom they work."""
+
+    name: str
+    match: Match
+    tenant: str = ""
+    """A template over ``TENANT_FIELDS``; the rule's name when not given."""
+
+    def __post_init__(self) -> None:
+        plain = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", self.name) is not None
+        _require(plain, "name", self.name, "1 to 63 letters, digits, '_', '.', '-' (not first)")
+        if not self.tenant:
+            msgspec.structs.force_setattr(self, "tenant", self.name)
+        short = len(self.tenant) <= _MAX_TENANT and self.tenant.isprintable()
+        fields = ", ".join(f"{{{field}}}" for field in TENANT_FIELDS)
+        _require(
+            short and _is_template(self.tenant),
+            "tenant",
+            self.tenant,
+            f"1 to {_MAX_TENANT} printable characters with only {fields} in braces",
+        )
+
+
+class Tenants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    max: int = 100
+    """Tenants told apart; those beyond are counted together as ``other``."""
+
+    def __post_init__(self) -> None:
+        _require_range("max", self.max, 2, 1000)
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The whole configuration. ``Config()`` has every default."""
+
+    targets: tuple[Rule, ...] = (Rule(name="marked", match=Match(marked=True), tenant="{comm}"),)
+    """The first rule that matches a process decides."""
+
+    tenants: Tenants = Tenants()
+    window_seconds: int = 60
+    """Quantiles and ratios are over this much of the past."""
+
+    drain_ms: int = 250
+    """How often marks and kernel records are read and joined."""
+
+    outlier_ms: float = 1.0
+    """A single deschedule of at least this long is reported by itself."""
+
+    listen: str = "127.0.0.1:9435"
+    """Where metrics are served."""
+
+    def __post_init__(self) -> None:
+        names = [rule.name for rule in self.targets]
+        _require(
+            1 <= len(set(names)) == len(names) <= _MAX_TARGETS,
+            "targets",
+            names,
+            f"1 to {_MAX_TARGETS} rules, each with a name of its own",
+        )
+        _require_range("window_seconds", self.window_seconds, 5, 3600)
+        _require_range("drain_ms", self.drain_ms, 20, 5000)
+        _require_range("outlier_ms", self.outlier_ms, 0.05, 60_000)
+        _require(
+            _split_address(self.listen) is not None,
+            "listen",
+            self.listen,
+            "HOST:PORT or [IPV6]:PORT, such as 127.0.0.1:9435; port 0 takes any free one",
+        )
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port of ``listen``."""
+        address = _split_address(self.listen)
+        assert address is not None  # checked above
+        return address
+
+
+def load(path: Path) -> Config:
+    """Read and check a configuration file. Raises UsageError: file, key, value, what is allowed."""
+    tree = bounded_yaml.read(path)
+    if tree is None:
+        return Config()
+    try:
+        # Not strict: every scalar was read as text, the struct says what it is.
+        return msgspec.convert(tree, Config, strict=False)
+    except msgspec.ValidationError as e:
+        raise UsageError(f"{path}: {_problem(str(e), tree)}") from e
+
+
+_TYPES = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "text",
+    "array": "a list",
+    "object": "a mapping of keys to values",
+}
+_STRUCTS: dict[str, type[msgspec.Struct]] = {
+    "": Config,
+    "tenants": Tenants,
+    "targets": Rule,
+    "targets.match": Match,
+}
+
+
+def _problem(message: str, tree: Any) -> str:
+    """msgspec's message, with the value and what is allowed in its place."""
+    what, _, where = message.partition(" - at `$")
+    where = where.rstrip("`").removeprefix(".")
+    if unknown := re.search(r"unknown field `(\w+)`", what):
+        allowed = ", ".join(_STRUCTS[re.sub(r"\[\d+\]", "", where)].__struct_fields__)
+        return f"{_key(where, _shown(unknown[1]))}: no such key, must be one of {allowed}"
+    if missing := re.search(r"missing required field `(\w+)`", what):
+        return f"{_key(where, missing[1])} is missing and has no default"
+    if wrong := re.match(r"Expected `(\w+)", what):
+        value = _shown(_value_at(tree, where))
+        return f"{where or 'the file'} is {value}, must be {_TYPES[wrong[1]]}"
+    return _key(where, what)  # written by a __post_init__ of ours: begins with the key
+
+
+def _key(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else key
+
+
+def _value_at(tree: Any, where: str) -> Any:
+    for key, index in re.findall(r"(\w+)|\[(\d+)\]", where):
+        tree = tree[int(index)] if index else tree[key]
+    return tree

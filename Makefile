@@ -12,7 +12,7 @@ TEST_PACKAGES := prometheus iproute2 util-linux
 BENCH_PACKAGES := libbpf-tools bpfcc-tools bpftrace bpftool
 
 ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
-BPF_CFLAGS := -g -O2 -std=gnu11 -target bpf -D__TARGET_ARCH_$(ARCH) -Wall -Wextra -Werror \
+BPF_CFLAGS := -g -O2 -std=gnu11 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra -Werror \
 	-Wno-unused-parameter -Ibpf -idirafter /usr/include/$(shell uname -m)-linux-gnu
 BPF_SOURCES := $(wildcard bpf/*.bpf.c)
 BPF_OBJECTS := $(BPF_SOURCES:bpf/%.bpf.c=$(OBJECTS)/%.bpf.o)
@@ -44,7 +44,7 @@ setup: $(VENV)/.installed bpf ## install what is missing, build the BPF objects
 .PHONY: bpf
 bpf: $(BPF_OBJECTS) ## build the BPF objects
 
-$(OBJECTS)/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h) stepmark/stepmark/include/stepmark_page.h | build/.system
+$(OBJECTS)/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h) bpf/tailtrace.bpf.c stepmark/stepmark/include/stepmark_page.h | build/.system
 	@mkdir -p $(@D)
 	clang $(BPF_CFLAGS) -c $< -o $@
 	@llvm-strip -g $@

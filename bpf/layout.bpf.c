@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* layout.bpf.c - never loaded. It names each type that crosses, because a type used only through a
- * ring buffer's pointer or a cast is absent from the debug information of the object that uses it. */
+ * ring buffer's pointer or a cast is absent from the debug information of the object that uses it.
+ */
 #include "wire.h"
 
 struct stepmark_page *stepmark_page;
@@ -11,7 +12,6 @@ struct stepmark_done *stepmark_done;
 struct piece *piece;
 struct outlier *outlier;
 struct process *process;
-struct cpu_time *cpu_time;
 enum cause cause;
 enum lost lost;
 enum limits limits;

@@ -71,7 +71,7 @@ enum limits {
 	HIST_SUB_SHIFT = 5,
 	HIST_BUCKETS = 832,
 	/* One histogram per tenant slot and cause of HIST_CAUSES; slot 0 is `other`. */
-	HIST_CAUSES = 5,   /* steal, preempted, runqueue, quota, rt_limit: the deschedules */
+	HIST_CAUSES = 5,   /* steal, preempted, runqueue, quota, rt_limit, in this order */
 	HIST_STRIDE = 833, /* the buckets, then the sum in ns */
 };
 _Static_assert(HIST_BUCKETS == (HIST_MAX_SHIFT - HIST_MIN_SHIFT) << HIST_SUB_SHIFT, "buckets");
@@ -99,11 +99,15 @@ struct wait {
 
 /* A piece of one thread's ledger: what happened between two changes of its mark, as far as kernel
  * events saw it. A step has one piece, or several when stages interrupt it; a mark that no kernel
- * event fell into has none. Threads without a mark emit a piece with step 0 at least every
- * FLUSH_NS of events.
+ * event fell into has none. Time outside of steps comes in pieces with step 0, one at least every
+ * OUTSIDE_NS while there are events. STEP_UNKNOWN: the thread was interrupted while it wrote a
+ * mark, and no event told which one it was.
  *
  * From `until_ns` to the next mark the thread was on the CPU with no event but `tail_steal_ns`
  * that surfaced later: the agent, which knows the marks, adds that tail. */
+#define STEP_UNKNOWN (~0ULL)
+#define OUTSIDE_NS 1000000000ULL
+
 struct piece {
 	u64 step;
 	u64 from_ns;
@@ -148,13 +152,6 @@ struct process {
 	/* written by the kernel side */
 	u64 helper_wait_ns;
 	u64 helper_worst_ns;
-};
-
-/* What has been counted per CPU since load. */
-struct cpu_time {
-	u64 irq_ns;
-	u64 softirq_ns;
-	u64 steal_ns; /* the CPU's steal clock when a tracked thread last used it */
 };
 
 #endif

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from enum import IntEnum
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,26 @@ from tracer.kernel import libbpf
 
 _OBJECTS = Path(__file__).with_name("objects")
 
-# include/uapi/linux/btf.h
-_INT, _PTR, _ARRAY, _STRUCT, _UNION, _ENUM = 1, 2, 3, 4, 5, 6
-_TYPEDEF, _VOLATILE, _CONST, _RESTRICT = 8, 9, 10, 11
-_FUNC_PROTO, _DATASEC, _TYPE_TAG = 13, 15, 18
-_ALIASES = {_TYPEDEF, _VOLATILE, _CONST, _RESTRICT, _TYPE_TAG}
+
+class Kind(IntEnum):
+    """include/uapi/linux/btf.h"""
+
+    INT = 1
+    PTR = 2
+    ARRAY = 3
+    STRUCT = 4
+    UNION = 5
+    ENUM = 6
+    TYPEDEF = 8
+    VOLATILE = 9
+    CONST = 10
+    RESTRICT = 11
+    FUNC_PROTO = 13
+    DATASEC = 15
+    TYPE_TAG = 18
+
+
+_ALIASES = {Kind.TYPEDEF, Kind.VOLATILE, Kind.CONST, Kind.RESTRICT, Kind.TYPE_TAG}
 _HEAD = struct.Struct("=III")  # struct btf_type: name_off, info, size or type
 
 
@@ -43,7 +59,7 @@ class Btf:
 
     def enum(self, name: str) -> dict[str, int]:
         """The enumerators of ``enum name`` in order."""
-        kind, vlen, _, tail = self._type(self._find(name, _ENUM))
+        tail = self._type(self._find(name, Kind.ENUM))[3]
         return {
             self._name(name_off): value for name_off, value in struct.iter_unpack("=Ii", tail(8))
         }
@@ -54,12 +70,12 @@ class Btf:
 
     def dtype(self, name: str) -> np.dtype[np.void]:
         """``struct name`` as a numpy dtype, holes included."""
-        return self._dtype(self._find(name, _STRUCT))
+        return self._dtype(self._find(name, Kind.STRUCT))
 
     def has_field(self, name: str, *path: str) -> bool:
         """Whether ``struct name`` has the member, in anonymous members too, and so on inward."""
         try:
-            at = self._find(name, _STRUCT)
+            at = self._find(name, Kind.STRUCT)
         except KeyError:
             return False
         for field in path:
@@ -72,11 +88,11 @@ class Btf:
     def tracepoint_arguments(self, name: str) -> int | None:
         """How many arguments the tracepoint passes; None when the kernel has no such tracepoint."""
         try:
-            at = self._find(f"btf_trace_{name}", _TYPEDEF)
+            at = self._find(f"btf_trace_{name}", Kind.TYPEDEF)
         except KeyError:
             return None
-        kind = _TYPEDEF
-        while kind != _FUNC_PROTO:
+        kind, vlen, at, _ = self._type(at)
+        while kind != Kind.FUNC_PROTO:
             kind, vlen, at, _ = self._type(at)
         return vlen - 1  # the first is the tracer's own data pointer
 
@@ -84,7 +100,7 @@ class Btf:
         """Name -> (offset, dtype) of the variables in a data section of an object."""
         return {
             self._name(name_off): (offset, self._dtype(self._target(var)))
-            for var, offset, _ in self._entries(self._find(section, _DATASEC), "=III")
+            for var, offset, _ in self._entries(self._find(section, Kind.DATASEC), "=III")
             for name_off in [self._head(var)[0]]
         }
 
@@ -97,7 +113,7 @@ class Btf:
         return at
 
     def _head(self, at: int) -> tuple[int, int, int]:
-        return _HEAD.unpack(libbpf.btf_type_bytes(self._handle, at, 0, _HEAD.size))  # type: ignore[return-value]
+        return _HEAD.unpack(libbpf.btf_type_bytes(self._handle, at, 0, _HEAD.size))
 
     def _type(self, at: int) -> tuple[int, int, int, Any]:
         """Kind, number of members, size or referred type, and a reader of what follows."""
@@ -127,12 +143,12 @@ class Btf:
             at = to
 
     def _member(self, at: int, field: str) -> int | None:
-        for name_off, member, _ in self._entries(self._resolve(at), "=III"):
-            member = self._resolve(member)
+        for name_off, declared, _ in self._entries(self._resolve(at), "=III"):
+            member = self._resolve(declared)
             kind = self._type(member)[0]
             if name_off and self._name(name_off) == field:
-                return self._resolve(self._target(member)) if kind == _PTR else member
-            if not name_off and kind in (_STRUCT, _UNION):
+                return self._resolve(self._target(member)) if kind == Kind.PTR else member
+            if not name_off and kind in (Kind.STRUCT, Kind.UNION):
                 inner = self._member(member, field)
                 if inner is not None:
                     return inner
@@ -141,31 +157,32 @@ class Btf:
     def _dtype(self, at: int) -> np.dtype[Any]:
         at = self._resolve(at)
         kind, _, size, _ = self._type(at)
-        if kind == _ARRAY:
-            element, _, count = struct.unpack(
-                "=III", libbpf.btf_type_bytes(self._handle, at, _HEAD.size, 12)
-            )
-            inner = self._dtype(element)
-            if inner == np.dtype("S1"):  # char[n] is text
-                return np.dtype(f"S{count}")
-            return np.dtype((inner, (count,)))
-        if kind == _STRUCT:
-            fields = list(self._fields(at))
-            return np.dtype(
-                {
-                    "names": [name for name, _, _ in fields],
-                    "formats": [dtype for _, dtype, _ in fields],
-                    "offsets": [offset for _, _, offset in fields],
-                    "itemsize": size,
-                }
-            )
-        if kind == _INT:
-            return self._integer(at, size)
-        if kind == _ENUM:
-            return np.dtype("u4")
-        if kind == _PTR:
-            return np.dtype("u8")
-        return np.dtype(f"V{size}")
+        match kind:
+            case Kind.INT:
+                return self._integer(at, size)
+            case Kind.PTR:
+                return np.dtype("u8")
+            case Kind.ARRAY:
+                return self._array(at)
+            case Kind.STRUCT:
+                return self._structure(at, size)
+            case Kind.ENUM:
+                return np.dtype("u4")
+            case _:
+                return np.dtype(f"V{size}")
+
+    def _structure(self, at: int, size: int) -> np.dtype[Any]:
+        names, formats, offsets = zip(*self._fields(at), strict=True)
+        return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
+
+    def _array(self, at: int) -> np.dtype[Any]:
+        element, _, count = struct.unpack(
+            "=III", libbpf.btf_type_bytes(self._handle, at, _HEAD.size, 12)
+        )
+        inner = self._dtype(element)
+        if inner == np.dtype("S1"):  # char[n] is text
+            return np.dtype(f"S{count}")
+        return np.dtype((inner, (count,)))
 
     def _integer(self, at: int, size: int) -> np.dtype[Any]:
         (encoding,) = struct.unpack("=I", libbpf.btf_type_bytes(self._handle, at, _HEAD.size, 4))
@@ -173,7 +190,9 @@ class Btf:
         return np.dtype("S1" if char else f"{'i' if signed else 'u'}{size}")
 
     def _fields(self, at: int) -> Iterator[tuple[str, np.dtype[Any], int]]:
-        for name_off, member, bits in self._entries(at, "=III"):
+        bitfields = libbpf.btf_type_bytes(self._handle, at, 0, _HEAD.size)[7] >> 7  # kind_flag
+        for name_off, member, where in self._entries(at, "=III"):
+            bits = where & 0xFFFFFF if bitfields else where
             if name_off:
                 yield self._name(name_off), self._dtype(member), bits // 8
             else:  # the members of an anonymous struct or union belong to the outer one

@@ -5,7 +5,9 @@ The system's ``libbpf.so.1`` through ctypes. The only module that knows pointers
 from __future__ import annotations
 
 import ctypes as c
+import errno
 import os
+from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 from tracer.errors import UnavailableError
 
 Pointer = c.c_void_p
+_LOG_SIZE = 1 << 16
 
 
 @cache
@@ -66,3 +69,153 @@ def btf_name(btf: Pointer, offset: int) -> str:
     by_offset = _function("btf__name_by_offset", c.c_char_p, c.c_void_p, c.c_uint32)
     name: bytes = by_offset(btf, offset)
     return name.decode()
+
+
+class BpfObject:
+    """
+    One object file, from opening to closing. Nothing is pinned: programs, links and maps end with
+    the process, however it ends.
+    """
+
+    def __init__(self, path: Path) -> None:
+        _function("libbpf_set_print", c.c_void_p, c.c_void_p)(None)  # errors are ours to tell
+        opened = _function("bpf_object__open", c.c_void_p, c.c_char_p)(os.fsencode(path))
+        self._object = _not_null(opened, f"{path}: cannot be opened as a BPF object")
+        self._path = path
+        self._links: dict[str, Pointer] = {}
+        self._log = c.create_string_buffer(_LOG_SIZE)
+
+    @property
+    def btf(self) -> Pointer:
+        return _not_null(_function("bpf_object__btf", c.c_void_p, c.c_void_p)(self._object), "btf")
+
+    def programs(self) -> dict[str, Pointer]:
+        """Name -> program, in the order of the file."""
+        found = {}
+        following = _function("bpf_object__next_program", c.c_void_p, c.c_void_p, c.c_void_p)
+        name = _function("bpf_program__name", c.c_char_p, c.c_void_p)
+        program = following(self._object, None)
+        while program:
+            found[name(program).decode()] = c.c_void_p(program)
+            program = following(self._object, program)
+        return found
+
+    def keep_programs(self, wanted: Collection[str]) -> None:
+        """Before load: the others will be neither loaded nor attached."""
+        autoload = _function("bpf_program__set_autoload", c.c_int, c.c_void_p, c.c_bool)
+        for name, program in self.programs().items():
+            autoload(program, name in wanted)
+
+    def section(self, suffix: str) -> memoryview:
+        """
+        The bytes of a data section such as ``.rodata`` (writable before load) or ``.bss`` (after
+        load: the kernel side's own memory).
+        """
+        following = _function("bpf_object__next_map", c.c_void_p, c.c_void_p, c.c_void_p)
+        name = _function("bpf_map__name", c.c_char_p, c.c_void_p)
+        bpf_map = following(self._object, None)
+        while bpf_map and not name(bpf_map).endswith(suffix.encode()):
+            bpf_map = following(self._object, bpf_map)
+        size = c.c_size_t()
+        value = _function("bpf_map__initial_value", c.c_void_p, c.c_void_p, c.c_void_p)
+        data = value(_not_null(bpf_map, suffix), c.byref(size))
+        return memoryview((c.c_char * size.value).from_address(data)).cast("B")
+
+    def resize_map(self, name: str, entries: int) -> None:
+        """Before load: how many entries the map has."""
+        resize = _function("bpf_map__set_max_entries", c.c_int, c.c_void_p, c.c_uint32)
+        if resize(self._map(name), entries):
+            raise UnavailableError(f"{self._path}: map {name} cannot have {entries} entries")
+
+    def load(self) -> None:
+        """
+        Hand everything to the kernel. Raises UnavailableError with the verifier's last words.
+        """
+        set_log = _function("bpf_program__set_log_buf", c.c_int, c.c_void_p, c.c_void_p, c.c_size_t)
+        for program in self.programs().values():
+            set_log(program, self._log, _LOG_SIZE)
+        error: int = _function("bpf_object__load", c.c_int, c.c_void_p)(self._object)
+        if error:
+            raise UnavailableError(self._refusal(-error))
+
+    def _refusal(self, error: int) -> str:
+        lines = self._log.value.decode(errors="replace").strip().splitlines()
+        said = [line for line in lines if not line.startswith(("processed ", "-- END"))]
+        why = f"{os.strerror(error)}: {said[-1]}" if said else os.strerror(error)
+        if error == errno.EPERM:
+            why += " (needs root, or CAP_BPF and CAP_PERFMON)"
+        return f"{self._path.name}: the kernel refuses it: {why}"
+
+    def attach(self, names: Iterable[str]) -> None:
+        """Attach all or none of the loaded programs. Iterators wait for :meth:`run_iterator`."""
+        attach = _function("bpf_program__attach", c.c_void_p, c.c_void_p)
+        programs = self.programs()
+        try:
+            for name in names:
+                self._links[name] = _not_null(attach(programs[name]), f"attach {name}")
+        except UnavailableError:
+            self.detach()
+            raise
+
+    def detach(self) -> None:
+        destroy = _function("bpf_link__destroy", c.c_int, c.c_void_p)
+        while self._links:
+            destroy(self._links.popitem()[1])
+
+    def run_iterator(self, name: str) -> None:
+        """Run an attached iterator program once over all of its objects."""
+        link_fd = _function("bpf_link__fd", c.c_int, c.c_void_p)(self._links[name])
+        fd: int = _function("bpf_iter_create", c.c_int, c.c_int)(link_fd)
+        if fd < 0:
+            raise UnavailableError(f"run {name}: {os.strerror(-fd)}")
+        try:
+            while os.read(fd, 4096):
+                pass
+        finally:
+            os.close(fd)
+
+    def map_fd(self, name: str) -> int:
+        fd: int = _function("bpf_map__fd", c.c_int, c.c_void_p)(self._map(name))
+        return fd
+
+    def update(self, name: str, key: bytes, value: bytes) -> None:
+        """Write one entry of a map."""
+        update = _function(
+            "bpf_map_update_elem", c.c_int, c.c_int, c.c_char_p, c.c_char_p, c.c_uint64
+        )
+        if error := update(self.map_fd(name), key, value, 0):
+            raise UnavailableError(f"map {name}: {os.strerror(-error)}")
+
+    def delete(self, name: str, key: bytes) -> None:
+        """Remove one entry of a map; one that is not there is fine."""
+        _function("bpf_map_delete_elem", c.c_int, c.c_int, c.c_char_p)(self.map_fd(name), key)
+
+    def program_info(self, name: str, size: int) -> bytes:
+        """The kernel's ``struct bpf_prog_info`` of a loaded program, ``size`` bytes of it."""
+        fd = _function("bpf_program__fd", c.c_int, c.c_void_p)(self.programs()[name])
+        info, length = c.create_string_buffer(size), c.c_uint32(size)
+        get = _function("bpf_obj_get_info_by_fd", c.c_int, c.c_int, c.c_void_p, c.c_void_p)
+        if error := get(fd, info, c.byref(length)):
+            raise UnavailableError(f"program {name}: {os.strerror(-error)}")
+        return info.raw
+
+    def _map(self, name: str) -> Pointer:
+        find = _function("bpf_object__find_map_by_name", c.c_void_p, c.c_void_p, c.c_char_p)
+        return _not_null(find(self._object, name.encode()), f"{self._path}: map {name}")
+
+    def close(self) -> None:
+        self.detach()
+        _function("bpf_object__close", None, c.c_void_p)(self._object)
+
+
+def possible_cpus() -> int:
+    count: int = _function("libbpf_num_possible_cpus", c.c_int)()
+    return count
+
+
+def count_run_time() -> int:
+    """Have the kernel measure run times of BPF programs until the returned descriptor is closed."""
+    fd: int = _function("bpf_enable_stats", c.c_int, c.c_int)(0)  # BPF_STATS_RUN_TIME
+    if fd < 0:
+        raise UnavailableError(f"BPF statistics: {os.strerror(-fd)}")
+    return fd

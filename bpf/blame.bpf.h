@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * blame.bpf.h - who had the CPU while a tracked thread wanted it.
+ *
+ *   a tracked thread begins to wait for a CPU     the CPU starts to record its runs
+ *   a switch there                                one more run: who, until when
+ *   the waiting thread is moved                   it waits for the other CPU from then on
+ *   it gets the CPU                               each runner is charged its share of the wait
+ *
+ * Writing every run at every switch would nearly double the cost of a switch between untracked
+ * threads; recorded only while somebody waits, it is exactly the span that is needed.
+ */
+#ifndef TAILTRACE_BLAME_BPF_H
+#define TAILTRACE_BLAME_BPF_H
+
+#include "compat.bpf.h"
+#include "maps.bpf.h"
+
+static __always_inline void wait_for(struct thread *t, u32 index, u64 now)
+{
+	struct cpu *cpu = cpu_at(index);
+
+	if (!cpu)
+		return;
+	__sync_fetch_and_add(&cpu->waiting, 1);
+	t->queued_on = index + 1;
+	t->queued_ns = now;
+}
+
+static __always_inline void wait_no_more(struct thread *t)
+{
+	struct cpu *cpu = t->queued_on ? cpu_at(t->queued_on - 1) : NULL;
+
+	if (cpu)
+		__sync_fetch_and_add(&cpu->waiting, -1);
+	t->queued_on = 0;
+}
+
+static __always_inline void record_run(struct cpu *cpu, struct task_struct *prev, u64 now)
+{
+	struct run *run = &cpu->runs[cpu->recorded++ % NR_RUNS];
+
+	run->until_ns = now;
+	run->who.tid = prev->pid;
+	run->who.tgid = prev->tgid;
+	run->who.cgroup_id = cgroup_of(prev);
+	bpf_core_read(run->who.comm, sizeof(run->who.comm), &prev->comm);
+}
+
+/* Adds to the runner's share in the piece. With more runners than room the smallest gives way; what
+ * it had is no longer named. A function of its own, so that the verifier looks at it once. */
+__noinline int charge(struct piece *piece, const struct runner *who, u64 ns)
+{
+	u32 at = 0;
+
+	if (!piece || !who)
+		return 0;
+	for (u32 i = 0; i < NR_AGGRESSORS; i++) {
+		if (piece->aggressors[i].who.tid == who->tid && piece->aggressors[i].ns) {
+			piece->aggressors[i].ns += ns;
+			return 0;
+		}
+		if (piece->aggressors[i].ns < piece->aggressors[at].ns)
+			at = i;
+	}
+	if (at >= NR_AGGRESSORS || piece->aggressors[at].ns >= ns) {
+		piece->blame_rest_ns += ns;
+		return 0;
+	}
+	piece->blame_rest_ns += piece->aggressors[at].ns;
+	piece->aggressors[at].who = *who;
+	piece->aggressors[at].ns = ns;
+	return 0;
+}
+
+/* Charges the wait that ends now to those who ran on `cpu` since it began; returns the one with the
+ * longest run. The idle task is nobody: what it had is the time a woken CPU takes to switch. */
+static __always_inline const struct runner *charge_runners(struct thread *t, struct cpu *cpu,
+							   u64 began_ns, u64 now)
+{
+	const struct runner *longest = NULL;
+	u64 longest_ns = 0, until = now;
+
+	for (u32 i = 1; i <= NR_RUNS && until > t->queued_ns; i++) {
+		struct run *run = &cpu->runs[(cpu->recorded - i) % NR_RUNS];
+		u64 from =
+			i < NR_RUNS ? cpu->runs[(cpu->recorded - i - 1) % NR_RUNS].until_ns : until;
+
+		if (from < t->queued_ns)
+			from = t->queued_ns;
+		if (from > until)
+			from = until;
+		u64 ns = until - from;
+		until = from;
+		if (run->who.tid == 0) {
+			t->piece.blame_rest_ns += ns;
+			continue;
+		}
+		charge(&t->piece, &run->who, ns);
+		if (ns > longest_ns) {
+			longest_ns = ns;
+			longest = &run->who;
+		}
+	}
+	if (until > t->queued_ns)
+		count_lost(LOST_BLAME_OVERWRITTEN);
+	if (began_ns < t->queued_ns)
+		count_lost(LOST_BLAME_MIGRATED);
+	t->piece.blame_rest_ns += until - began_ns;
+	return longest;
+}
+
+#endif

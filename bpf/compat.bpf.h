@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * compat.bpf.h - where kernels differ. Each function asks the type, never the version, because
+ * distributions backport. What only the agent can find out arrives in a constant.
+ */
+#ifndef TAILTRACE_COMPAT_BPF_H
+#define TAILTRACE_COMPAT_BPF_H
+
+#include "kernel.h"
+
+/* set before load: sched_switch passes the state in which prev left (9c2136be0878) */
+const volatile bool has_prev_state = true;
+
+/* set before load: whether this machine has a steal clock at all */
+const volatile bool has_steal_clock = false;
+
+static __always_inline struct rq *rq_of(struct task_struct *task)
+{
+	if (!bpf_core_field_exists(task->se.cfs_rq))
+		return NULL;
+	/* The entity of a real-time task keeps the pointer, too (set_task_rq). */
+	struct cfs_rq *cfs_rq = task->se.cfs_rq;
+	return cfs_rq ? cfs_rq->rq : NULL;
+}
+
+#ifdef STEAL_FROM_CPUSTAT
+extern const struct kernel_cpustat kernel_cpustat __ksym;
+#endif
+
+/* The steal clock of the CPU that `task` is on, in ns. The kernel advances it when it updates the
+ * run queue's clock: before every switch and in every tick, but not in other interrupts. */
+static __always_inline u64 steal_clock(struct task_struct *task)
+{
+	if (!has_steal_clock)
+		return 0;
+#ifdef STEAL_FROM_CPUSTAT
+	/* Per-CPU variables can be addressed only where the kernel lists all of its symbols
+	 * (CONFIG_KALLSYMS_ALL); elsewhere the mere mention fails to load. So this is another
+	 * object. */
+	const struct kernel_cpustat *here = bpf_this_cpu_ptr(&kernel_cpustat);
+	return here->cpustat[CPUTIME_STEAL];
+#else
+	struct rq *rq = rq_of(task);
+	return rq && bpf_core_field_exists(rq->prev_steal_time_rq) ? rq->prev_steal_time_rq : 0;
+#endif
+}
+
+static __always_inline u32 cpu_of(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->thread_info.cpu))
+		return task->thread_info.cpu;
+	return ((struct task_struct___with_cpu *)task)->cpu;
+}
+
+/* Whether the group of `task` has used up its CFS quota. */
+static __always_inline bool is_throttled(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->throttled) && task->throttled)
+		return true;
+	if (!bpf_core_field_exists(task->se.cfs_rq) ||
+	    !bpf_core_field_exists(task->se.cfs_rq->throttle_count))
+		return false;
+	return task->se.cfs_rq->throttle_count > 0;
+}
+
+/* Whether a real-time limit keeps `task` from the CPU: the budget of its group, that of the whole
+ * CPU, or the fair server that runs starved fair tasks instead. All three occur. */
+static __always_inline bool is_rt_limited(struct task_struct *task, struct task_struct *next)
+{
+	if (task->prio >= MAX_RT_PRIO)
+		return false;
+	if (bpf_core_field_exists(next->dl_server) && next->dl_server)
+		return true;
+	if (bpf_core_field_exists(task->rt.rt_rq) && task->rt.rt_rq->rt_throttled)
+		return true;
+	struct rq *rq = rq_of(task);
+	return rq && bpf_core_field_exists(rq->rt.rt_throttled) && rq->rt.rt_throttled;
+}
+
+/* The inode of the CPU controller's group, which tells containers apart on v1, v2 and hybrid hosts
+ * alike; bpf_get_current_cgroup_id() knows the v2 hierarchy only. */
+static __always_inline u64 cgroup_of(struct task_struct *task)
+{
+	if (!bpf_core_field_exists(task->sched_task_group))
+		return 0;
+	return BPF_CORE_READ(task, sched_task_group, css.cgroup, kn, id);
+}
+
+/* The thread's number as it sees it itself, in its own pid namespace. */
+static __always_inline u32 tid_inside(struct task_struct *task)
+{
+	struct pid *pid = task->thread_pid;
+	u32 level = BPF_CORE_READ(pid, level);
+	struct upid *numbers = pid->numbers, upid = {};
+
+	bpf_core_read(&upid.nr, sizeof(upid.nr), &numbers[level].nr);
+	return upid.nr;
+}
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * kernel.h - exactly the kernel fields that we read. This is the list of what we depend on.
+ *
+ * Offsets are filled in for the running kernel when the object is loaded (CO-RE), so the members
+ * stand here without their neighbours. A type or member that only some kernels have carries the
+ * commit that made it; bpf/compat.bpf.h asks for it.
+ */
+#ifndef TAILTRACE_KERNEL_H
+#define TAILTRACE_KERNEL_H
+
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include "wire.h"
+
+#define PF_IO_WORKER 0x00000010 /* include/linux/sched.h */
+#define PF_KTHREAD 0x00200000
+#define MAX_RT_PRIO 100 /* include/linux/sched/prio.h */
+#define CPUTIME_STEAL 7 /* include/linux/kernel_stat.h, enum cpu_usage_stat */
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct kernfs_node {
+	u64 id; /* the inode of the cgroup's directory */
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+
+struct task_group {
+	struct cgroup_subsys_state css;
+};
+
+struct rt_rq {
+	int rt_throttled;
+};
+
+struct rq {
+	struct rt_rq rt;
+	u64 prev_steal_time_rq; /* CONFIG_PARAVIRT_TIME_ACCOUNTING */
+};
+
+struct cfs_rq {
+	struct rq *rq;      /* CONFIG_FAIR_GROUP_SCHED, like sched_entity.cfs_rq */
+	int throttle_count; /* CONFIG_CFS_BANDWIDTH; counts throttled ancestors too */
+};
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+};
+
+struct sched_rt_entity {
+	struct rt_rq *rt_rq; /* CONFIG_RT_GROUP_SCHED */
+};
+
+struct sched_dl_entity;
+
+struct mm_struct;
+
+struct upid {
+	int nr;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
+struct thread_info {
+	u32 cpu; /* bcf9033e5449 moved it here from task_struct for all with THREAD_INFO_IN_TASK */
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	unsigned int __state; /* 2f064a59a11f renamed it from `state` */
+	unsigned int flags;
+	int prio;
+	struct mm_struct *mm; /* NULL once the thread has begun to exit */
+	struct sched_entity se;
+	struct sched_rt_entity rt;
+	struct sched_dl_entity *dl_server;   /* 63ba8422f876: set while a deadline server runs it */
+	struct task_group *sched_task_group; /* CONFIG_CGROUP_SCHED */
+	bool throttled; /* e1fad12dcb66 and neighbours: CFS bandwidth stops tasks, not queues */
+	unsigned in_iowait : 1;
+	int pid;
+	int tgid;
+	struct pid *thread_pid;
+	char comm[COMM_LEN];
+};
+
+struct task_struct___with_cpu {
+	u32 cpu;
+};
+
+struct kernel_cpustat {
+	u64 cpustat[CPUTIME_STEAL + 1];
+};
+
+struct bpf_iter_meta;
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long orig_ax;
+};
+#define SYSCALL_OF(regs) ((s32)(regs)->orig_ax)
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+	s32 syscallno;
+};
+#define SYSCALL_OF(regs) ((regs)->syscallno)
+#else
+#error "kernel.h: this architecture's system call number is not known"
+#endif
+
+#pragma clang attribute pop
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * ledger.bpf.h - the books of one thread: every nanosecond since the last event goes to one cause
+ * of the step that it belongs to.
+ *
+ *   settle()      the thread has been on the CPU until now
+ *   begin_wait()  it leaves the CPU
+ *   end_wait()    it is back
+ *
+ * A step is closed at the first of these after its mark changed, not when it ends: a mark costs the
+ * engine no system call.
+ */
+#ifndef TAILTRACE_LEDGER_BPF_H
+#define TAILTRACE_LEDGER_BPF_H
+
+#include "blame.bpf.h"
+#include "compat.bpf.h"
+#include "histogram.bpf.h"
+#include "maps.bpf.h"
+#include "mark.bpf.h"
+
+static __always_inline u64 since(u64 then, u64 now)
+{
+	if (now >= then)
+		return now - then;
+	count_lost(LOST_CLOCK_BACKWARDS);
+	return 0;
+}
+
+/* Whether the thread's time before `now` is in the books; if not, it is from now on. */
+static __always_inline bool has_books(struct thread *t, u64 now)
+{
+	if (t->at_ns)
+		return true;
+	t->at_ns = t->piece.from_ns = t->piece.until_ns = now;
+	return false;
+}
+
+static __always_inline void book(struct thread *t, enum cause cause, u64 ns)
+{
+	u32 at = cause;
+
+	barrier_var(at); /* the verifier must see the check on the register that it indexes with */
+	if (at < NR_CAUSES)
+		t->piece.ns[at] += ns;
+}
+
+static __always_inline void close_piece(struct thread *t)
+{
+	if (bpf_ringbuf_output(&pieces, &t->piece, sizeof(t->piece), BPF_RB_NO_WAKEUP))
+		count_lost(LOST_PIECES_RING_FULL);
+}
+
+static __always_inline void open_piece(struct thread *t, u64 step, u64 from_ns)
+{
+	struct piece *piece = &t->piece;
+
+	piece->step = step;
+	piece->from_ns = piece->until_ns = from_ns;
+	piece->tail_steal_ns = 0;
+	__builtin_memset(piece->ns, 0, sizeof(piece->ns));
+	piece->switches = piece->involuntary = piece->migrations = 0;
+	piece->helper_wait_ns = piece->helper_worst_ns = 0;
+	__builtin_memset(&piece->worst, 0, sizeof(piece->worst));
+	piece->blame_rest_ns = 0;
+	__builtin_memset(piece->aggressors, 0, sizeof(piece->aggressors));
+}
+
+static __always_inline void identify(struct thread *t, const struct stepmark_slot *mark)
+{
+	struct process *process = process_of(t);
+
+	t->seq = mark->seq;
+	t->torn = false;
+	t->piece.step = mark->step;
+	t->piece.kind = mark->kind;
+	t->piece.tenant = mark->tenant;
+	if (process)
+		t->tenant_slot = process->tenant_slot[mark->tenant % STEPMARK_TENANTS];
+}
+
+/* Running time turns out to have been stolen: the steal clock advances only when the kernel looks
+ * at it, which may be an interrupt later. Returns what found no running time to be taken from. */
+static __always_inline u64 take_steal(struct thread *t, u64 steal_ns)
+{
+	u64 *running = &t->piece.ns[CAUSE_RUNNING];
+	u64 taken = steal_ns < *running ? steal_ns : *running;
+
+	*running -= taken;
+	t->piece.ns[CAUSE_STEAL] += taken;
+	return steal_ns - taken;
+}
+
+/* The mark changed at mark->since_ns, between the last event and this one. */
+static __always_inline void turn_page(struct thread *t, const struct stepmark_slot *mark, u64 until,
+				      u64 steal_ns)
+{
+	u64 from = mark->since_ns;
+
+	if (t->torn && mark->seq == t->seq + 1) {
+		/* This is the mark during whose writing the last piece was cut off. */
+		u64 early = from > t->piece.from_ns ? from - t->piece.from_ns : 0;
+		u64 *running = &t->piece.ns[CAUSE_RUNNING];
+
+		*running += since(t->at_ns, until);
+		*running -= early < *running ? early : *running;
+		t->piece.from_ns = from;
+		take_steal(t, steal_ns);
+		identify(t, mark);
+		return;
+	}
+	if (from < t->at_ns || from > until) {
+		if (t->seq) /* the first mark we see may be older than our books */
+			count_lost(LOST_MARK_IMPLAUSIBLE);
+		from = from < t->at_ns ? t->at_ns : until;
+	}
+	u64 running = until - from, stolen = steal_ns < running ? steal_ns : running;
+
+	t->piece.tail_steal_ns = steal_ns - stolen;
+	close_piece(t);
+	open_piece(t, mark->step, from);
+	identify(t, mark);
+	t->piece.ns[CAUSE_RUNNING] = running - stolen;
+	t->piece.ns[CAUSE_STEAL] = stolen;
+}
+
+/* Deschedules of the process's unmarked threads count for the steps that are under way meanwhile.
+ * With several marked threads in one process each sees their sum, and one of them the longest. */
+static __always_inline void note_helpers(struct thread *t)
+{
+	struct process *process = process_of(t);
+
+	if (!process || !process->page)
+		return;
+	u64 total = process->helper_wait_ns;
+	if (t->piece.step && total > t->helper_seen_ns) {
+		t->piece.helper_wait_ns += total - t->helper_seen_ns;
+		u64 worst = __sync_lock_test_and_set(&process->helper_worst_ns, 0);
+		if (worst > t->piece.helper_worst_ns)
+			t->piece.helper_worst_ns = worst;
+	}
+	t->helper_seen_ns = total;
+}
+
+/* Books the time from the last event to `until`, all of it on the CPU, and moves on to the mark
+ * that the thread has now. Call it on the thread's own CPU only: the mark is in its memory. */
+static __noinline void settle(struct thread *t, struct task_struct *task, u64 until)
+{
+	struct stepmark_slot mark;
+	u64 steal_now = steal_clock(task), steal_ns = 0;
+
+	if (steal_now >= t->steal_ns)
+		steal_ns = steal_now - t->steal_ns;
+	else
+		count_lost(LOST_STEAL_BACKWARDS);
+	t->steal_ns = steal_now;
+
+	switch (read_mark(t, task, until, &mark)) {
+	case MARK_NEW:
+		turn_page(t, &mark, until, steal_ns);
+		break;
+	case MARK_TORN:
+		if (!t->torn) {
+			close_piece(t);
+			open_piece(t, STEP_UNKNOWN, t->at_ns);
+			t->torn = true;
+		}
+		/* fall through */
+	default:
+		book(t, t->on_cpu, since(t->at_ns, until));
+		take_steal(t, steal_ns);
+	}
+	if (steal_ns)
+		histogram_add(t->tenant_slot, CAUSE_STEAL, steal_ns);
+	t->at_ns = t->piece.until_ns = until;
+	note_helpers(t);
+	if (!t->piece.step && until - t->piece.from_ns > OUTSIDE_NS) {
+		close_piece(t);
+		open_piece(t, 0, until);
+	}
+}
+
+/* A thread that wanted the CPU had to wait for it. */
+static __always_inline void count_deschedule(struct thread *t, enum cause cause, u64 ns, u64 now,
+					     const struct runner *by)
+{
+	struct process *process = process_of(t);
+	struct wait wait = {.at_ns = now, .ns = ns, .cause = cause, .syscall = t->syscall};
+
+	if (process && process->page && !t->piece.step) {
+		/* A helper: it has no step of its own, but others may wait for it. */
+		__sync_fetch_and_add(&process->helper_wait_ns, ns);
+		if (ns > process->helper_worst_ns)
+			process->helper_worst_ns = ns;
+	} else {
+		histogram_add(t->tenant_slot, cause, ns);
+	}
+	if (ns <= t->piece.worst.ns && ns < outlier_ns)
+		return;
+	if (by)
+		wait.by = *by;
+	if (ns > t->piece.worst.ns)
+		t->piece.worst = wait;
+	if (ns < outlier_ns)
+		return;
+	struct outlier *outlier = bpf_ringbuf_reserve(&outliers, sizeof(*outlier), 0);
+	if (!outlier) {
+		count_lost(LOST_OUTLIERS_RING_FULL);
+		return;
+	}
+	outlier->step = t->piece.step;
+	outlier->process = t->piece.process;
+	outlier->slot = t->piece.slot;
+	outlier->tgid = t->piece.tgid;
+	outlier->tid = t->piece.tid;
+	outlier->cpu = bpf_get_smp_processor_id();
+	outlier->tenant = t->piece.tenant;
+	outlier->wait = wait;
+	bpf_ringbuf_submit(outlier, BPF_RB_NO_WAKEUP);
+}
+
+/* From `woken_ns` on the thread wanted a CPU; before, it waited for something else. */
+static __noinline void end_wait(struct thread *t, struct cpu *cpu, u64 now)
+{
+	u64 began_ns = t->woken_ns ? t->woken_ns : now;
+	u64 wanted_ns = since(began_ns, now);
+	const struct runner *by = NULL;
+
+	if (t->cause != t->wanted)
+		book(t, t->cause, since(t->at_ns, began_ns));
+	if (t->woken_ns) {
+		book(t, t->wanted, wanted_ns);
+		if (t->wanted == CAUSE_PREEMPTED || t->wanted == CAUSE_RUNQUEUE)
+			by = charge_runners(t, cpu, began_ns, now);
+		count_deschedule(t, t->wanted, wanted_ns, now, by);
+	}
+	wait_no_more(t);
+	t->cause = t->on_cpu = CAUSE_RUNNING;
+	t->woken_ns = 0;
+	t->at_ns = t->piece.until_ns = now;
+}
+
+#endif

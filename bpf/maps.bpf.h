@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * maps.bpf.h - what the kernel side remembers: threads, processes, CPUs, histograms, losses.
+ */
+#ifndef TAILTRACE_MAPS_BPF_H
+#define TAILTRACE_MAPS_BPF_H
+
+#include "kernel.h"
+
+/* What is known of one thread of a target. The piece is filled in place and copied out when the
+ * thread's mark changes. */
+struct thread {
+	struct piece piece;
+	u64 at_ns;          /* up to here its time is in the books; 0: nothing is known yet */
+	u64 woken_ns;       /* since when it is runnable; 0: it waits for something else */
+	u64 steal_ns;       /* steal clock of its CPU up to which steal is in the books */
+	u64 queued_ns;      /* since when it waits for the CPU `queued_on` */
+	u64 slot_address;   /* user address of its slot in the mark page; 0: not found */
+	u64 slot_retry_ns;  /* when to look for it again */
+	u64 seq;            /* of the mark that the piece belongs to */
+	u64 helper_seen_ns; /* process.helper_wait_ns up to which the piece has taken it */
+	enum cause cause;   /* of what it does now; CAUSE_RUNNING: it has the CPU */
+	enum cause wanted;  /* once woken: CAUSE_RUNQUEUE, or the limit that it hit */
+	enum cause on_cpu;  /* what time on the CPU counts as: running, or a softirq on top of it */
+	s32 syscall;        /* that it blocked in */
+	u32 tid_inside;     /* in its own pid namespace */
+	u32 tenant_slot;    /* histograms to count its deschedules in */
+	u32 queued_on;      /* CPU + 1 that it waits for; 0: none */
+	bool torn;          /* it was interrupted while it wrote a mark: piece.step is not known */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, struct process);
+} processes SEC(".maps");
+
+/* tgid -> index of its process, for the iterator that tags threads. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, u32);
+} targets SEC(".maps");
+
+/* A run that ended on a CPU. It began where the one before it ended. */
+struct run {
+	struct runner who;
+	u64 until_ns;
+};
+
+struct cpu {
+	u32 waiting;  /* tracked threads that wait for this CPU: only then are runs recorded */
+	u32 recorded; /* runs ever recorded; the newest is at (recorded - 1) % NR_RUNS */
+	u64 irq_ns;   /* when the interrupt under way began; 0: none on a tracked thread */
+	struct run runs[NR_RUNS];
+} __attribute__((aligned(64)));
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_CPUS); /* cut to this machine's before load */
+	__type(key, u32);
+	__type(value, struct cpu);
+} cpus SEC(".maps");
+
+/* HIST_STRIDE numbers per tenant slot and deschedule cause, read by the agent in place. Shared by
+ * all CPUs, so that memory does not grow with their number. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, HIST_STRIDE); /* times slots and causes, set before load */
+	__type(key, u32);
+	__type(value, u64);
+} histograms SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 22);
+} pieces SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 19);
+} outliers SEC(".maps");
+
+/* set before load: a single deschedule of at least this length is reported by itself */
+const volatile u64 outlier_ns = 1000000;
+
+u64 lost[NR_LOST];
+
+static __always_inline void count_lost(enum lost reason)
+{
+	__sync_fetch_and_add(&lost[reason], 1);
+}
+
+static __always_inline struct thread *thread_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&threads, task, NULL, 0);
+}
+
+static __always_inline struct process *process_of(struct thread *t)
+{
+	u32 index = t->piece.process;
+
+	return index ? bpf_map_lookup_elem(&processes, &index) : NULL;
+}
+
+static __always_inline struct cpu *cpu_at(u32 index)
+{
+	return bpf_map_lookup_elem(&cpus, &index);
+}
+
+static __always_inline struct cpu *this_cpu(void)
+{
+	return cpu_at(bpf_get_smp_processor_id());
+}
+
+#endif

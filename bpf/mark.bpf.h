@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * mark.bpf.h - read the current mark of the thread that is on the CPU, from its own memory.
+ */
+#ifndef TAILTRACE_MARK_BPF_H
+#define TAILTRACE_MARK_BPF_H
+
+#include "compat.bpf.h"
+#include "maps.bpf.h"
+
+/* How often a thread without a slot looks for one: its first mark may come at any time. */
+#define SLOT_RETRY_NS 1000000
+
+enum mark { MARK_NONE, MARK_SAME, MARK_NEW, MARK_TORN };
+
+/* A thread takes one of STEPMARK_PROBES slots from tid % STEPMARK_SLOTS on (stepmark_page.h). */
+static __always_inline void find_slot(struct thread *t, u64 page)
+{
+	u64 slots = page + __builtin_offsetof(struct stepmark_page, slots);
+
+	for (u32 i = 0; i < STEPMARK_PROBES; i++) {
+		u32 index = (t->tid_inside + i) % STEPMARK_SLOTS, tid = 0;
+		u64 slot = slots + index * sizeof(struct stepmark_slot);
+
+		if (bpf_probe_read_user(
+			    &tid, sizeof(tid),
+			    (void *)(slot + __builtin_offsetof(struct stepmark_slot, tid))))
+			return;
+		if (tid == t->tid_inside) {
+			t->slot_address = slot;
+			t->piece.slot = index;
+			return;
+		}
+	}
+}
+
+/* Fills `mark` when it is new. A writer stores `seq` first and `seq_end` last, and Python's
+ * struct.pack_into clears the words before it fills them: a mark that reads 0 is being written. */
+static __always_inline enum mark read_mark(struct thread *t, struct task_struct *task, u64 now,
+					   struct stepmark_slot *mark)
+{
+	if (!task->mm)
+		return MARK_NONE;
+	if (!t->slot_address) {
+		struct process *process = process_of(t);
+
+		if (!process || !process->page || now < t->slot_retry_ns)
+			return MARK_NONE;
+		t->slot_retry_ns = now + SLOT_RETRY_NS;
+		find_slot(t, process->page);
+		if (!t->slot_address)
+			return MARK_NONE;
+	}
+	if (bpf_probe_read_user(mark, sizeof(*mark), (void *)t->slot_address)) {
+		count_lost(LOST_MARK_UNREADABLE);
+		return MARK_NONE;
+	}
+	if (mark->tid != t->tid_inside) {
+		count_lost(LOST_MARK_IMPLAUSIBLE);
+		t->slot_address = 0;
+		return MARK_NONE;
+	}
+	if (mark->seq == t->seq && mark->seq_end == t->seq)
+		return t->torn ? MARK_TORN : MARK_SAME;
+	return mark->seq == mark->seq_end && mark->seq ? MARK_NEW : MARK_TORN;
+}
+
+#endif

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* tailtrace.bpf.c - the hooks. Each reads its arguments and tells the ledger.
+ *
+ *   sched_switch           one thread leaves the CPU and says why, another gets it and knows
+ *                          what it waited for and who had the CPU meanwhile
+ *   sched_wakeup(_new)     a wait is over: from here on the thread wants a CPU
+ *   sched_migrate_task     a waiting thread is moved: its wait goes on elsewhere
+ *   irq and softirq hooks  time on the CPU that is not the thread's own
+ *   sched_process_fork     a thread of a target starts: it is tracked from birth
+ *   sched_process_exit     a thread ends: its last piece is closed
+ *   iter/task              the agent tags the threads of a target that run already
+ */
+#include "ledger.bpf.h"
+#include "syscalls.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+static __always_inline s32 blocked_syscall(struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	return regs ? SYSCALL_OF(regs) : -1;
+}
+
+/* What a thread waits for that goes to sleep. Number -1 means an exception, so a page fault. */
+static __always_inline enum cause blocked_on(struct task_struct *task, s32 syscall)
+{
+	if (task->flags & PF_IO_WORKER) /* io_uring's own threads never left user mode */
+		return CAUSE_IO;
+	if (syscall == -1)
+		return CAUSE_FAULT_IO;
+	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
+		return CAUSE_IO;
+	enum cause cause = syscall_cause[syscall & (NR_SYSCALLS - 1)];
+	return cause ? cause : CAUSE_OTHER_WAIT;
+}
+
+static __always_inline enum cause kept_from_cpu(struct task_struct *prev, struct task_struct *next)
+{
+	if (is_rt_limited(prev, next))
+		return CAUSE_RT_LIMIT;
+	return is_throttled(prev) ? CAUSE_QUOTA : CAUSE_PREEMPTED;
+}
+
+static __always_inline void leaves_cpu(struct thread *t, struct task_struct *prev,
+				       struct task_struct *next, bool runnable, u64 now)
+{
+	if (has_books(t, now))
+		settle(t, prev, now);
+	t->piece.switches++;
+	if (!runnable) {
+		t->syscall = blocked_syscall(prev);
+		t->cause = blocked_on(prev, t->syscall);
+		t->woken_ns = 0;
+		return;
+	}
+	t->piece.involuntary++;
+	t->syscall = -1;
+	t->cause = t->wanted = kept_from_cpu(prev, next);
+	t->woken_ns = now;
+	wait_for(t, bpf_get_smp_processor_id(), now);
+}
+
+static __always_inline void gets_cpu(struct thread *t, struct task_struct *next, struct cpu *cpu,
+				     u64 now)
+{
+	if (has_books(t, now))
+		end_wait(t, cpu, now);
+	t->steal_ns = steal_clock(next);
+}
+
+/* A thread that was preempted on its way to sleep is preempted, whatever its state says; and the
+ * state is the one captured at the switch, because a waker may have changed it since. */
+static __always_inline bool still_runnable(bool preempt, struct task_struct *prev, u64 prev_state)
+{
+	return preempt || !(has_prev_state ? prev_state : prev->__state);
+}
+
+SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
+{
+	struct task_struct *prev = (struct task_struct *)ctx[1];
+	struct task_struct *next = (struct task_struct *)ctx[2];
+	struct thread *leaving = thread_of(prev), *coming = thread_of(next);
+	struct cpu *cpu = this_cpu();
+
+	barrier_var(
+		leaving); /* or clang tests the pointers with one `|`, which no verifier allows */
+	if (!cpu || (!leaving && !coming && !cpu->waiting))
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	if (cpu->waiting)
+		record_run(cpu, prev, now);
+	if (leaving) {
+		bool runnable = still_runnable(ctx[0], prev, has_prev_state ? (u32)ctx[3] : 0);
+		leaves_cpu(leaving, prev, next, runnable, now);
+	}
+	if (coming)
+		gets_cpu(coming, next, cpu, now);
+	return 0;
+}
+
+static __always_inline int woken(struct task_struct *task)
+{
+	struct thread *t = thread_of(task);
+
+	/* A thread that has not left the CPU yet is only told not to; one that is runnable already
+	 * wants nothing new. */
+	if (!t || !t->at_ns || t->cause == CAUSE_RUNNING || t->woken_ns)
+		return 0;
+	t->woken_ns = bpf_ktime_get_ns();
+	t->wanted = is_throttled(task) ? CAUSE_QUOTA : CAUSE_RUNQUEUE;
+	wait_for(t, cpu_of(task), t->woken_ns);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup") int BPF_PROG(on_wakeup, struct task_struct *task)
+{
+	return woken(task);
+}
+
+SEC("tp_btf/sched_wakeup_new") int BPF_PROG(on_wakeup_new, struct task_struct *task)
+{
+	return woken(task);
+}
+
+SEC("tp_btf/sched_migrate_task") int BPF_PROG(on_migrate, struct task_struct *task, int dest_cpu)
+{
+	struct thread *t = thread_of(task);
+
+	if (!t)
+		return 0;
+	t->piece.migrations++;
+	if (t->queued_on) {
+		wait_no_more(t);
+		wait_for(t, dest_cpu, bpf_ktime_get_ns());
+	}
+	return 0;
+}
+
+/* Interrupts. On a CPU whose thread is not tracked they cost one look-up. */
+
+static __always_inline struct thread *interrupted(struct task_struct **task)
+{
+	*task = bpf_get_current_task_btf();
+	struct thread *t = thread_of(*task);
+
+	return t && t->cause == CAUSE_RUNNING ? t : NULL;
+}
+
+static __always_inline int irq_begins(void)
+{
+	struct task_struct *task;
+	struct cpu *cpu = interrupted(&task) ? this_cpu() : NULL;
+
+	if (cpu)
+		cpu->irq_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* Only now is the time before the interrupt booked: if the hypervisor had stopped the CPU, the
+ * kernel found it out in this interrupt (steal_clock). */
+static __always_inline int irq_ends(void)
+{
+	struct task_struct *task;
+	struct thread *t = interrupted(&task);
+	struct cpu *cpu = t ? this_cpu() : NULL;
+
+	if (!cpu || !cpu->irq_ns)
+		return 0;
+	u64 now = bpf_ktime_get_ns(), began_ns = cpu->irq_ns;
+	cpu->irq_ns = 0;
+	if (!has_books(t, now) || began_ns < t->at_ns)
+		return 0;
+	settle(t, task, began_ns);
+	t->piece.ns[CAUSE_IRQ] += since(began_ns, now);
+	t->at_ns = t->piece.until_ns = now;
+	return 0;
+}
+
+static __always_inline int softirq(enum cause from_here_on)
+{
+	struct task_struct *task;
+	struct thread *t = interrupted(&task);
+
+	if (!t)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	if (has_books(t, now))
+		settle(t, task, now);
+	t->on_cpu = from_here_on;
+	return 0;
+}
+
+SEC("tp_btf/softirq_entry") int on_softirq_entry(void *ctx)
+{
+	return softirq(CAUSE_SOFTIRQ);
+}
+
+SEC("tp_btf/softirq_exit") int on_softirq_exit(void *ctx)
+{
+	return softirq(CAUSE_RUNNING);
+}
+
+#define IRQ_HOOKS(name)                                                                            \
+	SEC("tp_btf/" #name "_entry") int on_##name##_entry(void *ctx)                             \
+	{                                                                                          \
+		return irq_begins();                                                               \
+	}                                                                                          \
+	SEC("tp_btf/" #name "_exit") int on_##name##_exit(void *ctx)                               \
+	{                                                                                          \
+		return irq_ends();                                                                 \
+	}
+
+IRQ_HOOKS(irq_handler)          /* devices; on arm64 the timer, too */
+IRQ_HOOKS(local_timer)          /* x86: the tick */
+IRQ_HOOKS(call_function)        /* x86: TLB shootdowns and other work for many CPUs */
+IRQ_HOOKS(call_function_single) /* x86 */
+IRQ_HOOKS(ipi)                  /* arm64 */
+
+/* Targets. */
+
+static __always_inline struct thread *track(struct task_struct *task, u32 process)
+{
+	struct thread *t =
+		bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!t) {
+		count_lost(LOST_THREAD_STORAGE);
+		return NULL;
+	}
+	if (t->piece.process == process)
+		return t;
+	struct process *target = bpf_map_lookup_elem(&processes, &process);
+	t->piece.slot = STEPMARK_SLOTS;
+	t->piece.tgid = task->tgid;
+	t->piece.tid = task->pid;
+	t->tid_inside = tid_inside(task);
+	t->tenant_slot = target ? target->tenant : 0;
+	t->slot_address = 0;
+	t->piece.process = process;
+	return t;
+}
+
+SEC("tp_btf/sched_process_fork") int BPF_PROG(on_fork, struct task_struct *parent,
+					      struct task_struct *child)
+{
+	struct thread *of_parent = parent->tgid == child->tgid ? thread_of(parent) : NULL;
+	struct thread *t = of_parent ? track(child, of_parent->piece.process) : NULL;
+
+	if (!t)
+		return 0;
+	t->cause = CAUSE_OTHER_WAIT; /* until sched_wakeup_new */
+	has_books(t, bpf_ktime_get_ns());
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *task)
+{
+	struct thread *t = thread_of(task);
+
+	if (!t || !t->at_ns)
+		return 0;
+	close_piece(t); /* its memory is gone: the mark cannot be read any more */
+	bpf_task_storage_delete(&threads, task);
+	return 0;
+}
+
+SEC("iter/task") int tag_threads(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (!task)
+		return 0;
+	u32 tgid = task->tgid;
+	u32 *process = bpf_map_lookup_elem(&targets, &tgid);
+	struct thread *t = process ? track(task, *process) : thread_of(task);
+	if (t && !process) {
+		wait_no_more(t);
+		bpf_task_storage_delete(&threads, task);
+	}
+	return 0;
+}

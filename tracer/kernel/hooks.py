@@ -1,0 +1,134 @@
+"""
+What this kernel allows: every capability with its alternatives, asked from the kernel's types.
+
+The first alternative that exists is used. What has none is reported with the reason and never
+counted as zero. Kernels differ by distribution as much as by version, so versions are not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracer.kernel.btf import Btf
+from tracer.model import Capability
+
+SCHEDULER = (
+    "on_switch",
+    "on_wakeup",
+    "on_wakeup_new",
+    "on_migrate",
+    "on_fork",
+    "on_exit",
+    "tag_threads",
+)
+# Time the CPU spends in interrupts: the tracepoint pairs of which a kernel has some.
+INTERRUPTS = ("irq_handler", "local_timer", "call_function", "call_function_single", "ipi")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to load on this machine, and what it will be able to tell."""
+
+    stem: str
+    """The object: one per way to read the steal clock."""
+
+    programs: tuple[str, ...]
+    constants: dict[str, int]
+    capabilities: tuple[Capability, ...]
+
+
+def plan(kernel: Btf, proc: Path = Path("/proc")) -> Plan:
+    """
+    Choose the alternatives for the kernel whose types are given.
+
+    ``proc`` tells whether the machine is virtual and whether its steal clock has ever moved.
+    """
+    interrupts = [name for name in INTERRUPTS if kernel.tracepoint_arguments(f"{name}_entry")]
+    steal = _steal(kernel, proc)
+    return Plan(
+        stem="tailtrace_cpustat" if steal.source == "cpustat" else "tailtrace",
+        programs=(
+            *SCHEDULER,
+            "on_softirq_entry",
+            "on_softirq_exit",
+            *(f"on_{name}_{end}" for name in interrupts for end in ("entry", "exit")),
+        ),
+        constants={
+            "has_prev_state": (kernel.tracepoint_arguments("sched_switch") or 0) >= 4,
+            "has_steal_clock": _is_virtual(proc),
+        },
+        capabilities=(
+            *_scheduling(kernel),
+            Capability("irq", "+".join(interrupts) or "none", _missing(interrupts)),
+            Capability("softirq", "tp_btf"),
+            steal,
+        ),
+    )
+
+
+def _missing(interrupts: list[str]) -> str:
+    return "" if interrupts else "no interrupt tracepoint in this kernel's BTF"
+
+
+def _scheduling(kernel: Btf) -> Iterator[Capability]:
+    arguments = kernel.tracepoint_arguments("sched_switch")
+    state = "argument" if (arguments or 0) >= 4 else "task.__state"
+    yield Capability("switch", "tp_btf" if arguments else "none", required=True)
+    yield Capability("why it left", f"preempt+{state}")
+    yield _first(
+        "quota",
+        "built without CONFIG_CFS_BANDWIDTH",
+        ("task.throttled", kernel.has_field("task_struct", "throttled")),
+        ("cfs_rq.throttle_count", kernel.has_field("cfs_rq", "throttle_count")),
+    )
+    limits = {
+        "group": kernel.has_field("task_struct", "rt", "rt_rq"),
+        "cpu": kernel.has_field("rq", "rt", "rt_throttled"),
+        "fair_server": kernel.has_field("task_struct", "dl_server"),
+    }
+    present = "+".join(name for name, there in limits.items() if there)
+    yield Capability("rt_limit", present or "none", "" if present else "no RT limit in BTF")
+
+
+def _first(name: str, reason: str, *alternatives: tuple[str, bool]) -> Capability:
+    for source, available in alternatives:
+        if available:
+            return Capability(name, source)
+    return Capability(name, "none", reason)
+
+
+def _steal(kernel: Btf, proc: Path) -> Capability:
+    if not _is_virtual(proc):
+        return Capability("steal", "none", "no hypervisor that could steal")
+    source = _first(
+        "steal",
+        "no readable steal clock: CONFIG_PARAVIRT_TIME_ACCOUNTING or CONFIG_KALLSYMS_ALL is needed",
+        ("rq", kernel.has_field("rq", "prev_steal_time_rq")),
+        ("cpustat", _lists_symbol(proc, "kernel_cpustat")),
+    )
+    if source.available and not _steal_seen(proc):
+        return Capability(
+            "steal",
+            "none",
+            "the hypervisor has reported none since boot: no telling whether it has a steal clock",
+        )
+    return source
+
+
+def _is_virtual(proc: Path) -> bool:
+    """x86 says so in the flags; elsewhere a steal clock that moved is the only sign."""
+    cpuinfo = (proc / "cpuinfo").read_text()
+    flags = next((line for line in cpuinfo.splitlines() if line.startswith("flags")), "")
+    return " hypervisor" in flags or _steal_seen(proc)
+
+
+def _steal_seen(proc: Path) -> bool:
+    total = (proc / "stat").read_text().split("\n", 1)[0].split()
+    return len(total) > 8 and int(total[8]) > 0
+
+
+def _lists_symbol(proc: Path, symbol: str) -> bool:
+    with (proc / "kallsyms").open() as symbols:
+        return any(line.split()[2] == symbol for line in symbols)

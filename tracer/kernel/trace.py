@@ -1,0 +1,129 @@
+"""
+The kernel side, loaded and attached: what the agent tells it and what it gets from it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracer.kernel import libbpf
+from tracer.kernel.btf import Btf, object_path, wire
+from tracer.kernel.hooks import Plan
+from tracer.kernel.ring import Ring
+from tracer.model import Records
+
+_PIECES_RING = 1 << 22  # bytes; as bpf/maps.bpf.h declares them
+_OUTLIERS_RING = 1 << 19
+
+
+class KernelTrace:
+    """
+    A context manager: loads and attaches on entry, all or nothing; on exit nothing is left behind.
+
+    Raises UnavailableError when the kernel refuses a program or the privileges do not suffice.
+    """
+
+    def __init__(self, plan: Plan, tenant_slots: int, outlier_ns: int) -> None:
+        self._plan = plan
+        limits = wire().enum("limits")
+        self._histograms_shape = (tenant_slots, limits["HIST_CAUSES"], limits["HIST_STRIDE"])
+        self._object = libbpf.BpfObject(object_path(plan.stem))
+        self._object.keep_programs(plan.programs)
+        self._object.resize_map("histograms", int(np.prod(self._histograms_shape)))
+        self._object.resize_map("cpus", libbpf.possible_cpus())
+        self._set_constants({**plan.constants, "outlier_ns": outlier_ns})
+
+    def _set_constants(self, constants: dict[str, int]) -> None:
+        data = self._object.section(".rodata")
+        for name, (offset, dtype) in Btf(self._object.btf).variables(".rodata").items():
+            if name in constants:
+                data[offset : offset + dtype.itemsize] = np.array(constants[name], dtype).tobytes()
+
+    def __enter__(self) -> KernelTrace:
+        self._object.load()
+        self._object.attach(self._plan.programs)
+        self._pieces = self._ring("pieces", _PIECES_RING, "piece")
+        self._outliers = self._ring("outliers", _OUTLIERS_RING, "outlier")
+        processes = wire().enum("limits")["MAX_PROCESSES"]
+        self.processes: Records = self._table("processes", wire().dtype("process"), processes)
+        """(MAX_PROCESSES,) ``struct process``, shared with the kernel side."""
+        cells = int(np.prod(self._histograms_shape))
+        table = self._table("histograms", np.dtype(np.uint64), cells, mmap.PROT_READ)
+        self.histograms: NDArray[np.uint64] = table.reshape(self._histograms_shape)
+        """(tenant slots, deschedule causes, buckets and the sum in ns), shared, cumulative."""
+        return self
+
+    def _ring(self, name: str, size: int, record: str) -> Ring:
+        return Ring(self._object.map_fd(name), size, wire().dtype(record))
+
+    def _table(
+        self,
+        name: str,
+        dtype: np.dtype[np.void] | np.dtype[np.uint64],
+        entries: int,
+        access: int = mmap.PROT_READ | mmap.PROT_WRITE,
+    ) -> NDArray[Any]:
+        size = -(-entries * dtype.itemsize // mmap.PAGESIZE) * mmap.PAGESIZE
+        shared = mmap.mmap(self._object.map_fd(name), size, mmap.MAP_SHARED, access)
+        return np.frombuffer(shared, dtype, entries)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._object.close()
+
+    def follow(self, index: int, tgid: int) -> None:
+        """Track the threads of a process from the next :meth:`tag_threads` on."""
+        self._object.update("targets", struct.pack("=I", tgid), struct.pack("=I", index))
+
+    def forget(self, tgid: int) -> None:
+        self._object.delete("targets", struct.pack("=I", tgid))
+
+    def tag_threads(self) -> None:
+        """Let the kernel walk its threads and compare them with the targets: 0.1 ms or so."""
+        self._object.run_iterator("tag_threads")
+
+    def pieces(self) -> Records:
+        """New pieces of ledgers (``struct piece``), in the order of their emission per thread."""
+        return self._pieces.drain()
+
+    def outliers(self) -> Records:
+        """New single long deschedules (``struct outlier``)."""
+        return self._outliers.drain()
+
+    @property
+    def fill(self) -> float:
+        """How full the fuller of the two rings is, 0 to 1."""
+        return max(self._pieces.fill, self._outliers.fill)
+
+    def lost(self) -> dict[str, int]:
+        """What the kernel side could not count, by reason, since load."""
+        counts = np.frombuffer(self._object.section(".bss"), np.uint64)
+        return dict(zip(wire().names("lost", "LOST_"), counts.tolist(), strict=False))
+
+    def run_times(self) -> dict[str, tuple[int, int]]:
+        """Program -> (ns, runs) while statistics are on (``libbpf.count_run_time``)."""
+        return {
+            name: (int(info["run_time_ns"]), int(info["run_cnt"]))
+            for name, info in self._infos().items()
+        }
+
+    def verified_instructions(self) -> dict[str, int]:
+        """Program -> instructions that the verifier went through to accept it."""
+        return {name: int(info["verified_insns"]) for name, info in self._infos().items()}
+
+    def _infos(self) -> dict[str, np.void]:
+        dtype = Btf.of_kernel().dtype("bpf_prog_info")
+        return {
+            name: np.frombuffer(self._object.program_info(name, dtype.itemsize), dtype)[0]
+            for name in self._plan.programs
+        }

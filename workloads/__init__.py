@@ -1,0 +1,1 @@
+"""Real programs to trace, one package each."""

@@ -1,0 +1,101 @@
+"""``python -m workloads.rl_sampling``: run the workload and print its own account of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from workloads.rl_sampling import account
+from workloads.rl_sampling.account import Summary, Timed
+from workloads.rl_sampling.company import ActorError, Company, numbers
+from workloads.rl_sampling.options import Options, parse
+from workloads.rl_sampling.pinning import Pinning, pinning, possible
+from workloads.rl_sampling.slot_queue import new_queue
+
+
+def main() -> int:
+    asked, cpus = parse(), os.sched_getaffinity(0)
+    options = replace(asked, variant=possible(asked.variant, cpus))
+    if options.variant is not asked.variant:
+        _say(f"variant {asked.variant} needs 2 CPUs, there is 1: running {options.variant}")
+    placed = pinning(options.variant, cpus)
+    try:
+        rows = _run(options, placed)
+    except ActorError as error:
+        _say(str(error))
+        return 1
+    if options.truth:
+        with options.truth as file:
+            account.write(rows, file)
+    summaries = account.summarise(rows)
+    if options.json:
+        print(json.dumps(_summary(options, placed, summaries), indent=2))
+    else:
+        print(account.table(summaries))
+    return 0
+
+
+def _run(options: Options, placed: Pinning) -> list[Timed]:
+    """Samplers stop first: the inference actor is still there to answer their last step."""
+    os.sched_setaffinity(0, placed.group)
+    with (
+        new_queue(sum(options.samplers.values())) as queue,
+        Company(queue, blas_threads=1 + options.helpers) as company,
+    ):
+        _start(company, options, placed)
+        for elapsed in company.watch(options.duration):
+            _progress(elapsed, options.duration)
+        return company.stop("sampler") + company.stop("inference")
+
+
+def _start(company: Company, options: Options, placed: Pinning) -> None:
+    company.start(
+        "inference",
+        placed.inference_process,
+        batch=options.batch,
+        hidden=options.hidden,
+        thread_cpus=numbers(placed.inference_thread),
+        service_threads=options.service_threads,
+        service_cpus=numbers(placed.service_threads),
+        service_rate=options.service_rate,
+        service_burst=options.service_burst,
+    )
+    tenants = [tenant for tenant, count in options.samplers.items() for _ in range(count)]
+    for index, tenant in enumerate(tenants):
+        company.start(
+            "sampler",
+            placed.samplers,
+            index=index,
+            tenant=tenant,
+            environments=options.environments,
+        )
+    if options.antagonist:
+        company.start("antagonist", placed.neighbour)
+
+
+def _summary(options: Options, placed: Pinning, summaries: Sequence[Summary]) -> Mapping[str, Any]:
+    return {
+        "workload": "rl_sampling",
+        "variant": options.variant,
+        "samplers": options.samplers,
+        "antagonist": options.antagonist,
+        "cpus": {part: sorted(cpus) for part, cpus in asdict(placed).items()},
+        "steps": [asdict(summary) for summary in summaries],
+    }
+
+
+def _progress(elapsed: float, duration: float) -> None:
+    if sys.stderr.isatty():
+        print(f"\rrl_sampling: {elapsed:.0f} of {duration:g} s ", end="", file=sys.stderr)
+
+
+def _say(line: str) -> None:
+    print(f"rl_sampling: {line}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

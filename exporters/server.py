@@ -67,8 +67,8 @@ def _listen(address: Address, page: Page, deadline_seconds: float) -> _Server:
     except OSError as e:
         host, port = address
         raise UsageError(
-            f"cannot serve metrics on {host}:{port}: {e.strerror or e}; choose another address, "
-            f"or find what holds this one with: ss -ltnp 'sport = :{port}'"
+            f"cannot serve metrics on {host}:{port}: {e.strerror or e}; set `listen` to another "
+            f"address, or find what holds this one with: ss -ltnp 'sport = :{port}'"
         ) from e
 
 

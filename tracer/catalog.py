@@ -1,8 +1,9 @@
 """
-Everything that has a public name: causes, metrics, losses. Declared once, here.
+Everything that has a public name: causes, losses, metrics, labels. Declared once, here.
 
 Dashboards, rules, documentation, exporters and tests read this module. The kernel's side of the
-same names is ``bpf/wire.h``; ``tests/unit/test_catalog.py`` compares the two.
+same names is ``bpf/wire.h``, the engine's ``stepmark_page.h``; ``tests/unit/test_catalog.py``
+compares them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Cause:
     group: Group
     help: str
     deschedule: bool = False
-    """A runnable thread did not execute. Voluntary waits never are."""
+    """A runnable thread did not execute. A voluntary wait never is one."""
 
 
 CAUSES: tuple[Cause, ...] = (
@@ -50,6 +51,40 @@ CAUSES: tuple[Cause, ...] = (
     Cause("unexplained", Group.REMAINDER, "wall time that the ledger does not account for"),
 )
 
+DESCHEDULES: tuple[str, ...] = tuple(cause.name for cause in CAUSES if cause.deschedule)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Something that was not counted, and why."""
+
+    name: str
+    help: str
+    falsifies: bool = True
+    """A ledger or a histogram is wrong by it. Else only the name of an aggressor is not known."""
+
+
+KERNEL_LOSSES: tuple[Loss, ...] = (
+    Loss("pieces_ring_full", "a piece of a step's ledger found no room on its way to the agent"),
+    Loss("outliers_ring_full", "a long deschedule found no room on its way to the agent"),
+    Loss("thread_storage", "the kernel had no memory to follow a thread"),
+    Loss("mark_unreadable", "the mark page was not in memory when its thread left the CPU"),
+    Loss("mark_implausible", "a mark from the future, or in a slot that another thread holds"),
+    Loss("clock_backwards", "a time stamp older than the one before it on the same thread"),
+    Loss("blame_overwritten", "a wait longer than its CPU remembers who ran", falsifies=False),
+    Loss("blame_migrated", "a waiting thread was moved: who ran before is not known", False),
+    Loss("steal_backwards", "the hypervisor's steal clock ran backwards"),
+)
+"""In the order of ``enum lost``."""
+
+ENGINE_LOSSES: tuple[Loss, ...] = (
+    Loss("slots_full", "an engine's thread found no free slot for its marks"),
+    Loss("kinds_full", "an engine has more kinds of steps than fit into its mark page"),
+    Loss("tenants_full", "an engine has more tenants than fit into its mark page"),
+    Loss("shares_full", "a step served more tenants than one mark can hold"),
+)
+"""In the order of ``struct stepmark_header``."""
+
 
 class Type(StrEnum):
     COUNTER = "counter"
@@ -59,8 +94,12 @@ class Type(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric family as it is exported. Names follow Prometheus' rules: base units, no quantiles
-    of quantiles, and labels over which a sum makes sense."""
+    """
+    A metric family as it is exported.
+
+    Names follow Prometheus' rules: base units, no quantiles of quantiles, and labels over which a
+    sum makes sense.
+    """
 
     name: str
     type: Type
@@ -161,3 +200,16 @@ SELF_DRAIN = Metric(
 )
 
 METRICS: tuple[Metric, ...] = tuple(v for v in globals().values() if isinstance(v, Metric))
+
+LABELS: dict[str, str] = {
+    "tenant": "whom the work is for; those beyond the configured number are `other`",
+    "step": "kind of step, as the engine marked it",
+    "cause": "where the time went",
+    "victim": "the tenant that waited",
+    "aggressor": "who had the CPU: a tenant, else a container, else a thread's comm",
+    "cpu": "number of the CPU",
+    "capability": "what the tracer can tell, or not",
+    "source": "where the kernel tells it",
+    "reason": "why something was not counted",
+    "hook": "the BPF program",
+}

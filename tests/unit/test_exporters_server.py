@@ -168,7 +168,9 @@ def test_a_port_in_use_is_a_usage_error_with_the_way_out(page, address):
     host, port = address
 
     with (
-        pytest.raises(UsageError, match=f"{host}:{port}: Address already in use; choose another"),
+        pytest.raises(
+            UsageError, match=f"{host}:{port}: Address already in use; set `listen` to another"
+        ),
         serving(address, page),
     ):
         pass

@@ -1,0 +1,1 @@
+"""Virtual machines for tests: other kernels, two NUMA nodes, stalls on demand."""

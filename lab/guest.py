@@ -1,0 +1,62 @@
+"""
+Runs inside the guest, as root: the command, and answers to questions for the clock meanwhile.
+
+Everything goes through the run directory, which guest and host share: ``command.json`` in;
+``started``, ``stdout``, ``stderr`` and at last ``status`` out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from lab.clock import ANSWER, QUESTION
+
+CLOCK_PORT = "tailtrace.clock"
+
+_MOUNTS = {"bpf": "/sys/fs/bpf", "tracefs": "/sys/kernel/tracing"}
+
+
+def main(run: Path) -> None:
+    for kind, point in _MOUNTS.items():
+        if not os.path.ismount(point):
+            subprocess.run(("mount", "-t", kind, kind, point), check=True)
+    port = os.open(f"/dev/virtio-ports/{CLOCK_PORT}", os.O_RDWR)
+    task = json.loads((run / "command.json").read_text())
+    with (run / "stdout").open("wb") as stdout, (run / "stderr").open("wb") as stderr:
+        command = subprocess.Popen(
+            task["argv"], env=os.environ | task["environment"], stdout=stdout, stderr=stderr
+        )
+        (run / "started").touch()
+        _answer_until_exit(port, command.pid)
+    _publish(run / "status", str(command.wait()))
+
+
+def _answer_until_exit(port: int, pid: int) -> None:
+    command = os.pidfd_open(pid)
+    poll = select.poll()
+    poll.register(command, select.POLLIN)
+    poll.register(port, select.POLLIN)
+    while True:
+        ready = {fd for fd, _ in poll.poll()}
+        if port in ready:
+            (number,) = QUESTION.unpack(os.read(port, QUESTION.size))
+            os.write(port, ANSWER.pack(number, time.monotonic_ns()))
+        if command in ready:
+            return
+
+
+def _publish(path: Path, text: str) -> None:
+    """Whole or absent, for the reader on the host."""
+    partial = path.with_suffix(".partial")
+    partial.write_text(text)
+    partial.rename(path)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

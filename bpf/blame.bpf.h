@@ -29,11 +29,12 @@ static __always_inline void wait_for(struct thread *t, u32 index, u64 now)
 
 static __always_inline void wait_no_more(struct thread *t)
 {
-	struct cpu *cpu = t->queued_on ? cpu_at(t->queued_on - 1) : NULL;
+	/* Exchanged, because the agent may untrack the thread while it gets the CPU. */
+	u32 queued_on = __sync_lock_test_and_set(&t->queued_on, 0);
+	struct cpu *cpu = queued_on ? cpu_at(queued_on - 1) : NULL;
 
 	if (cpu)
 		__sync_fetch_and_add(&cpu->waiting, -1);
-	t->queued_on = 0;
 }
 
 static __always_inline void record_run(struct cpu *cpu, struct task_struct *prev, u64 now)

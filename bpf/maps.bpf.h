@@ -96,6 +96,7 @@ struct {
 const volatile u64 outlier_ns = 1000000;
 
 u64 lost[NR_LOST];
+u64 tracked; /* threads with state now */
 
 static __always_inline void count_lost(enum lost reason)
 {

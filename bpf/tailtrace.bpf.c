@@ -219,6 +219,13 @@ IRQ_HOOKS(ipi)                  /* arm64 */
 
 /* Targets. */
 
+static __always_inline void untrack(struct thread *t, struct task_struct *task)
+{
+	wait_no_more(t);
+	bpf_task_storage_delete(&threads, task);
+	__sync_fetch_and_add(&tracked, -1);
+}
+
 static __always_inline struct thread *track(struct task_struct *task, u32 process)
 {
 	struct thread *t =
@@ -230,6 +237,8 @@ static __always_inline struct thread *track(struct task_struct *task, u32 proces
 	}
 	if (t->piece.process == process)
 		return t;
+	if (!t->piece.process)
+		__sync_fetch_and_add(&tracked, 1);
 	struct process *target = bpf_map_lookup_elem(&processes, &process);
 	t->piece.slot = STEPMARK_SLOTS;
 	t->piece.tgid = task->tgid;
@@ -258,10 +267,11 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *task)
 {
 	struct thread *t = thread_of(task);
 
-	if (!t || !t->at_ns)
+	if (!t)
 		return 0;
-	close_piece(t); /* its memory is gone: the mark cannot be read any more */
-	bpf_task_storage_delete(&threads, task);
+	if (t->at_ns)
+		close_piece(t); /* its memory is gone: the mark cannot be read any more */
+	untrack(t, task);
 	return 0;
 }
 
@@ -274,9 +284,7 @@ SEC("iter/task") int tag_threads(struct bpf_iter__task *ctx)
 	u32 tgid = task->tgid;
 	u32 *process = bpf_map_lookup_elem(&targets, &tgid);
 	struct thread *t = process ? track(task, *process) : thread_of(task);
-	if (t && !process) {
-		wait_no_more(t);
-		bpf_task_storage_delete(&threads, task);
-	}
+	if (t && !process)
+		untrack(t, task);
 	return 0;
 }

@@ -106,20 +106,25 @@ class BpfObject:
         for name, program in self.programs().items():
             autoload(program, name in wanted)
 
-    def section(self, suffix: str) -> memoryview:
-        """
-        The bytes of a data section such as ``.rodata`` (writable before load) or ``.bss`` (after
-        load: the kernel side's own memory).
-        """
+    def constants(self) -> memoryview:
+        """The bytes of ``.rodata``, writable until load."""
+        size = c.c_size_t()
+        value = _function("bpf_map__initial_value", c.c_void_p, c.c_void_p, c.c_void_p)
+        data = value(self._section(".rodata"), c.byref(size))
+        return memoryview((c.c_char * size.value).from_address(data)).cast("B")
+
+    def section_fd(self, suffix: str) -> int:
+        """After load: the map that holds the variables of a section such as ``.bss``."""
+        return self._fd(self._section(suffix))
+
+    def _section(self, suffix: str) -> Pointer:
+        """libbpf puts a part of the object's name before the section's."""
         following = _function("bpf_object__next_map", c.c_void_p, c.c_void_p, c.c_void_p)
         name = _function("bpf_map__name", c.c_char_p, c.c_void_p)
         bpf_map = following(self._object, None)
         while bpf_map and not name(bpf_map).endswith(suffix.encode()):
             bpf_map = following(self._object, bpf_map)
-        size = c.c_size_t()
-        value = _function("bpf_map__initial_value", c.c_void_p, c.c_void_p, c.c_void_p)
-        data = value(_not_null(bpf_map, suffix), c.byref(size))
-        return memoryview((c.c_char * size.value).from_address(data)).cast("B")
+        return _not_null(bpf_map, f"{self._path}: section {suffix}")
 
     def resize_map(self, name: str, entries: int) -> None:
         """Before load: how many entries the map has."""
@@ -175,7 +180,10 @@ class BpfObject:
             os.close(fd)
 
     def map_fd(self, name: str) -> int:
-        fd: int = _function("bpf_map__fd", c.c_int, c.c_void_p)(self._map(name))
+        return self._fd(self._map(name))
+
+    def _fd(self, bpf_map: Pointer) -> int:
+        fd: int = _function("bpf_map__fd", c.c_int, c.c_void_p)(bpf_map)
         return fd
 
     def update(self, name: str, key: bytes, value: bytes) -> None:

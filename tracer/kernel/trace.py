@@ -40,7 +40,7 @@ class KernelTrace:
         self._set_constants({**plan.constants, "outlier_ns": outlier_ns})
 
     def _set_constants(self, constants: dict[str, int]) -> None:
-        data = self._object.section(".rodata")
+        data = self._object.constants()
         for name, (offset, dtype) in Btf(self._object.btf).variables(".rodata").items():
             if name in constants:
                 data[offset : offset + dtype.itemsize] = np.array(constants[name], dtype).tobytes()
@@ -50,28 +50,24 @@ class KernelTrace:
         self._object.attach(self._plan.programs)
         self._pieces = self._ring("pieces", _PIECES_RING, "piece")
         self._outliers = self._ring("outliers", _OUTLIERS_RING, "outlier")
-        processes = wire().enum("limits")["MAX_PROCESSES"]
-        self.processes: Records = self._table("processes", wire().dtype("process"), processes)
+        processes, fd = wire().enum("limits")["MAX_PROCESSES"], self._object.map_fd("processes")
+        self.processes: Records = _shared(fd, wire().dtype("process"), processes)
         """(MAX_PROCESSES,) ``struct process``, shared with the kernel side."""
         cells = int(np.prod(self._histograms_shape))
-        table = self._table("histograms", np.dtype(np.uint64), cells, mmap.PROT_READ)
+        fd = self._object.map_fd("histograms")
+        table = _shared(fd, np.dtype(np.uint64), cells, mmap.PROT_READ)
         self.histograms: NDArray[np.uint64] = table.reshape(self._histograms_shape)
         """(tenant slots, deschedule causes, buckets and the sum in ns), shared, cumulative."""
+        variables = Btf(self._object.btf).variables(".bss")
+        page = _shared(self._object.section_fd(".bss"), np.dtype(np.uint8), mmap.PAGESIZE)
+        self._lost, self._tracked = (
+            page[at : at + dtype.itemsize].view(np.uint64)
+            for at, dtype in (variables["lost"], variables["tracked"])
+        )
         return self
 
     def _ring(self, name: str, size: int, record: str) -> Ring:
         return Ring(self._object.map_fd(name), size, wire().dtype(record))
-
-    def _table(
-        self,
-        name: str,
-        dtype: np.dtype[np.void] | np.dtype[np.uint64],
-        entries: int,
-        access: int = mmap.PROT_READ | mmap.PROT_WRITE,
-    ) -> NDArray[Any]:
-        size = -(-entries * dtype.itemsize // mmap.PAGESIZE) * mmap.PAGESIZE
-        shared = mmap.mmap(self._object.map_fd(name), size, mmap.MAP_SHARED, access)
-        return np.frombuffer(shared, dtype, entries)
 
     def __exit__(
         self,
@@ -107,8 +103,10 @@ class KernelTrace:
 
     def lost(self) -> dict[str, int]:
         """What the kernel side could not count, by reason, since load."""
-        counts = np.frombuffer(self._object.section(".bss"), np.uint64)
-        return dict(zip(wire().names("lost", "LOST_"), counts.tolist(), strict=False))
+        return dict(zip(wire().names("lost", "LOST_"), self._lost.tolist(), strict=True))
+
+    def tracked_threads(self) -> int:
+        return int(self._tracked[0])
 
     def run_times(self) -> dict[str, tuple[int, int]]:
         """Program -> (ns, runs) while statistics are on (``libbpf.count_run_time``)."""
@@ -127,3 +125,14 @@ class KernelTrace:
             name: np.frombuffer(self._object.program_info(name, dtype.itemsize), dtype)[0]
             for name in self._plan.programs
         }
+
+
+def _shared(
+    fd: int,
+    dtype: np.dtype[Any],
+    entries: int,
+    access: int = mmap.PROT_READ | mmap.PROT_WRITE,
+) -> NDArray[Any]:
+    """The entries of a mappable map, as the kernel side sees them."""
+    size = -(-entries * dtype.itemsize // mmap.PAGESIZE) * mmap.PAGESIZE
+    return np.frombuffer(mmap.mmap(fd, size, mmap.MAP_SHARED, access), dtype, entries)

@@ -1,0 +1,44 @@
+"""
+Kernel tests: real programs on this kernel, compared with what the victims saw themselves.
+
+They need root. Without it they skip with the reason; ``KERNEL_TESTS=1`` (as in CI) makes that a
+failure.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kernel.harness import Trace, Victim
+from tracer.errors import UnavailableError
+from tracer.kernel.btf import Btf
+from tracer.kernel.hooks import plan
+from tracer.kernel.trace import KernelTrace
+
+
+@pytest.fixture
+def trace() -> Iterator[Trace]:
+    try:
+        kernel = KernelTrace(plan(Btf.of_kernel()), tenant_slots=8, outlier_ns=1_000_000)
+        with kernel:
+            yield Trace(kernel)
+    except UnavailableError as why:
+        if os.environ.get("KERNEL_TESTS") == "1":
+            raise
+        pytest.skip(f"{why} (KERNEL_TESTS=1 turns this skip into a failure)")
+
+
+@pytest.fixture
+def victim() -> Iterator[type[Victim]]:
+    """Start victims with ``victim(...)``; whatever is still running is killed at the end."""
+    yield Victim
+    Victim.kill_all()
+
+
+@pytest.fixture
+def cpu() -> int:
+    """The CPU on which victims and aggressors meet."""
+    return max(os.sched_getaffinity(0))

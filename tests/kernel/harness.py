@@ -1,0 +1,98 @@
+"""
+Victims that write down what happened to them, and a trace of them to compare with.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tracer.kernel.btf import wire
+from tracer.kernel.trace import KernelTrace
+from tracer.model import Records
+
+CAUSES = wire().names("cause", "CAUSE_")
+HERE = Path(__file__).parent
+
+
+class Victim:
+    """A process of ``tests/kernel/victims.py``: says when it is ready, goes when told, reports."""
+
+    _running: ClassVar[list[subprocess.Popen[str]]] = []
+
+    def __init__(self, what: str, *arguments: object) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / "victims.py"), what, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._running.append(self.process)
+        assert self.process.stdout is not None
+        self.pid = self.process.pid
+        assert self.process.stdout.readline() == "ready\n"
+
+    def go(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+
+    def report(self) -> Any:
+        """Wait for the victim's own account."""
+        out, _ = self.process.communicate(timeout=60)
+        assert self.process.returncode == 0
+        return json.loads(out)
+
+    @classmethod
+    def kill_all(cls) -> None:
+        for process in cls._running:
+            process.kill()
+            process.wait()
+        cls._running.clear()
+
+
+class Trace:
+    """What the kernel side says about the processes that are followed."""
+
+    def __init__(self, kernel: KernelTrace) -> None:
+        self.kernel = kernel
+        self._batches: list[Records] = []
+        self._next_index = 1
+
+    def follow(self, pid: int) -> int:
+        """Returns the index of the process, which is its tenant slot, too."""
+        index, self._next_index = self._next_index, self._next_index + 1
+        row = self.kernel.processes[index]
+        row["tgid"], row["page"], row["tenant"] = pid, mark_page(pid), index
+        row["tenant_slot"] = index
+        self.kernel.follow(index, pid)
+        self.kernel.tag_threads()
+        return index
+
+    def pieces(self, tid: int | None = None) -> Records:
+        """All pieces so far, of one thread or of all."""
+        self._batches.append(self.kernel.pieces())
+        everything = np.concatenate(self._batches)
+        return everything if tid is None else everything[everything["tid"] == tid]
+
+    def seconds(self, tid: int) -> dict[str, float]:
+        """Seconds per cause of a thread, as far as its pieces tell."""
+        total = self.pieces(tid)["ns"].sum(axis=0) / 1e9
+        return dict(zip(CAUSES, total.tolist(), strict=True))
+
+    def deschedules(self, index: int) -> int:
+        """Intervals counted in the histograms of a tenant slot."""
+        return int(self.kernel.histograms[index, :, :-1].sum())
+
+
+def mark_page(pid: int) -> int:
+    """The user address of the mark page of a process; 0 when it has none."""
+    for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+        if "/memfd:stepmark" in line:
+            return int(line.split("-", 1)[0], 16)
+    return 0

@@ -156,9 +156,18 @@ class Steps:
     def __len__(self) -> int:
         return len(self.number)
 
+    @property
+    def elapsed_ns(self) -> NDArray[np.int64]:
+        return self.end_ns - self.begin_ns
+
     def take(self, rows: Any) -> Steps:
         """The steps that ``rows`` selects: a mask, a slice or positions."""
         return Steps(*(getattr(self, name)[rows] for name in self.__slots__))
+
+    @classmethod
+    def concatenate(cls, batches: Sequence[Steps]) -> Steps:
+        """The steps of one batch or more, in the order given."""
+        return cls(*(np.concatenate([getattr(b, n) for b in batches]) for n in cls.__slots__))
 
 
 @dataclass(slots=True)

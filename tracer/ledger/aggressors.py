@@ -1,0 +1,36 @@
+"""Who ran while a step wanted a CPU: the shares of its pieces put together."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracer.ledger.grouping import group, rank_within
+from tracer.model import Records
+
+
+def merge(
+    step: NDArray[np.intp], aggressors: Records, steps: int
+) -> tuple[Records, NDArray[np.int64]]:
+    """
+    The largest aggressors of each step, and the ns of those that found no room.
+
+    :param step: (n,) which of the ``steps`` steps a row belongs to
+    :param aggressors: (n, k) ``struct aggressor``; ns = 0 is none. One thread is one aggressor.
+    :returns: (steps, k) largest first and (steps,); together they keep every step's total
+    """
+    row, column = np.nonzero(aggressors["ns"])
+    each, step = aggressors[row, column], step[row]
+    order, first = group(step, each["who"]["tgid"], each["who"]["tid"])
+    merged, step = each[order[first]], step[order[first]]
+    merged["ns"] = np.add.reduceat(each["ns"][order], first)
+
+    order = np.lexsort((-merged["ns"].astype(np.int64), step))
+    merged, step = merged[order], step[order]
+    rank = rank_within(step)
+    fits = rank < aggressors.shape[1]
+    largest = np.zeros((steps, aggressors.shape[1]), aggressors.dtype)
+    largest[step[fits], rank[fits]] = merged[fits]
+    rest = np.zeros(steps, np.int64)
+    np.add.at(rest, step[~fits], merged["ns"][~fits].astype(np.int64))
+    return largest, rest

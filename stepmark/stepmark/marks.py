@@ -1,23 +1,21 @@
 """
-Steps, stages, ticks and queue waits.
+Steps, stages, ticks and queue waits: what an engine calls.
 
-What a mark says (kind, tenants, shares) is packed once and kept; entering and leaving it stores a
-few words in the calling thread's own slot and ring, without a lock and without a system call.
+What a mark says (kind, tenants, shares) is resolved and packed once, and kept.
 """
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 from collections.abc import Mapping
 from typing import Any, Callable, TypeVar, Union, cast
 
 from stepmark import page as layout
 from stepmark.calls import marked
-from stepmark.page import Page, write_slot
+from stepmark.label import Label
 from stepmark.process import process
-from stepmark.shares import NOBODY, Shares, shares_of
+from stepmark.shares import shares_of
+from stepmark.writer import thread
 
 Tenants = Union[str, Mapping[str, int], None]
 """Whom a step serves: one tenant, several with weights, or those of the step it lies in."""
@@ -26,170 +24,27 @@ now_ns = time.monotonic_ns
 """CLOCK_MONOTONIC in ns, the clock of all marks: for ``queued``."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Kept = TypeVar("Kept")
+
+_KEEP = 4096  # then start anew: an engine whose weights differ at every step must not leak
 
 
-class Mark:
+class Mark(Label):
     """
     A step kind and whom it serves. Usable any number of times, by all threads: as context
     manager, or as decorator of functions, generators and coroutines.
     """
 
-    __slots__ = ("_stages", "inherits", "kind", "shares", "tail", "ticks")
-
-    def __init__(self, kind: int, shares: Shares | None, ticks: bool = False) -> None:
-        self.kind = kind
-        self.inherits = shares is None
-        self.shares = shares or NOBODY
-        self.ticks = ticks
-        self.tail = layout.DONE_TAIL.pack(layout.STEP, kind, self.shares.number, self.shares.packed)
-        self._stages: dict[int, Mark] = {}
-
-    def stage(self, kind: int) -> Mark:
-        """The mark of a stage that serves the same tenants as this one."""
-        known = self._stages.get(kind)
-        if known is None:
-            known = self._stages[kind] = Mark(kind, self.shares)
-        return known
+    __slots__ = ()
 
     def __enter__(self) -> None:
-        _thread.writer.begin(self)
+        thread.writer.begin(self, now_ns())
 
     def __exit__(self, *_: object) -> None:
-        _thread.writer.end(self)
+        thread.writer.end(self, now_ns())
 
     def __call__(self, function: Function) -> Function:
         return cast(Function, marked(function, self))
-
-
-class Writer:
-    """The marks of one thread, in a slot and ring that are its own."""
-
-    __slots__ = ("_at", "_finished", "_frames", "_number", "_page", "_ring", "_seq")
-
-    def __init__(self, page: Page, at: int) -> None:
-        self._page, self._at = page, at
-        self._ring = layout.AT_RINGS + (at - layout.AT_SLOTS) // layout.SLOT_SIZE * (
-            layout.RING * layout.DONE_SIZE
-        )
-        self._finished = page.words[(at + layout.SLOT_FINISHED) // 8]
-        # Numbers go on where the slot's last thread ended: it used at most one a mark.
-        self._seq = self._number = page.words[at // 8]
-        # What is open, innermost last: as entered, as marked, number, begin.
-        self._frames: list[tuple[Mark, Mark, int, int]] = []
-
-    def begin(self, entered: Mark) -> None:
-        self._begin(entered, now_ns())
-
-    def end(self, entered: Mark) -> None:
-        now = now_ns()
-        if self._close(entered, now):
-            self._show_innermost(now)
-
-    def tick(self, entered: Mark) -> None:
-        now = now_ns()
-        self._close_tick(now)
-        self._begin(entered, now)
-
-    def tock(self) -> None:
-        now = now_ns()
-        if self._close_tick(now):
-            self._show_innermost(now)
-
-    def queued(self, since_ns: int, tail: bytes) -> None:
-        self._finish(0, 0, since_ns, now_ns(), tail)
-
-    def _begin(self, entered: Mark, now: int) -> None:
-        mark = entered
-        if mark.inherits and self._frames:
-            mark = self._frames[-1][1].stage(mark.kind)
-        self._number = number = self._number + 1
-        self._frames.append((entered, mark, number, now))
-        self._show(number, now, mark)
-
-    def _close(self, entered: Mark, now: int) -> bool:
-        """End the innermost open use of a mark and all inside it; False when there is none."""
-        frames = self._frames
-        depth = len(frames)
-        while depth:
-            depth -= 1
-            if frames[depth][0] is entered:
-                self._close_to(depth, now)
-                return True
-        return False
-
-    def _close_tick(self, now: int) -> bool:
-        for entered, *_ in self._frames:
-            if entered.ticks:
-                return self._close(entered, now)
-        return False
-
-    def _close_to(self, depth: int, now: int) -> None:
-        frames = self._frames
-        while len(frames) > depth:
-            _, mark, number, begin = frames.pop()
-            parent = frames[-1][2] if frames else 0
-            self._finish(number, parent, begin, now, mark.tail)
-            if mark.shares.dropped:
-                process.lose_shares(mark.shares.dropped)
-
-    def _finish(self, number: int, parent: int, begin: int, end: int, tail: bytes) -> None:
-        page = self._page
-        at = self._ring + self._finished % layout.RING * layout.DONE_SIZE
-        page.words[at // 8] = number
-        layout.DONE_BODY.pack_into(page.map, at + 8, parent, begin, end, tail, number)
-        self._finished += 1
-        page.words[(self._at + layout.SLOT_FINISHED) // 8] = self._finished
-
-    def _show_innermost(self, now: int) -> None:
-        if self._frames:
-            _, mark, number, _ = self._frames[-1]
-            self._show(number, now, mark)
-        else:
-            self._show(0, now, _OUTSIDE)
-
-    def _show(self, number: int, now: int, mark: Mark) -> None:
-        self._seq += 1
-        write_slot(self._page, self._at, self._seq, number, now, mark.kind, mark.shares.largest)
-
-
-class _Idle(Writer):
-    """Marks of a thread that has no slot: they go nowhere."""
-
-    def __init__(self) -> None:
-        pass
-
-    def begin(self, entered: Mark) -> None:
-        pass
-
-    def end(self, entered: Mark) -> None:
-        pass
-
-    def tick(self, entered: Mark) -> None:
-        pass
-
-    def tock(self) -> None:
-        pass
-
-    def queued(self, since_ns: int, tail: bytes) -> None:
-        pass
-
-
-class _Thread(threading.local):
-    writer: Writer
-
-    def __getattr__(self, _: str) -> Writer:
-        """The writer, at the first mark of a thread."""
-        slot = process.claim_slot()
-        self.writer = Writer(*slot) if slot else _Idle()
-        return self.writer
-
-
-_OUTSIDE = Mark(0, NOBODY)
-_MOST_MARKS = 4096  # then the marks kept are dropped: tenants with ever new weights must not leak
-
-_thread = _Thread()
-_marks: dict[Any, Mark] = {}
-_waits: dict[str, bytes] = {}
 
 
 def step(kind: str, tenants: Tenants = None) -> Mark:
@@ -200,8 +55,11 @@ def step(kind: str, tenants: Tenants = None) -> Mark:
     largest are kept. A step inside a step is a stage, and serves the same tenants if it names none.
     Raises TypeError or ValueError for names and weights that are none.
     """
-    key = (kind, tenants if tenants.__class__ is str else _frozen(tenants))
-    return _marks.get(key) or _keep(key, kind, tenants, False)
+    key = (kind, tuple(tenants.items()) if tenants.__class__ is dict else tenants)
+    try:
+        return _steps[key]
+    except KeyError:
+        return _keep(_steps, key, _mark(kind, tenants))
 
 
 def stage(kind: str) -> Mark:
@@ -216,13 +74,14 @@ def tick(kind: str, tenants: Tenants = None) -> None:
     For loops in which a step lasts from one output to the next. What lies open inside the step
     ends with it. ``tock`` ends the last step.
     """
-    key = (kind, tenants if tenants.__class__ is str else _frozen(tenants), True)
-    _thread.writer.tick(_marks.get(key) or _keep(key, kind, tenants, True))
+    now = now_ns()
+    key = (kind, tuple(tenants.items()) if tenants.__class__ is dict else tenants)
+    thread.writer.tick(_ticks.get(key) or _keep(_ticks, key, _mark(kind, tenants, True)), now)
 
 
 def tock() -> None:
     """End the step that this thread's last tick began."""
-    _thread.writer.tock()
+    thread.writer.tock(now_ns())
 
 
 def queued(since_ns: int, tenant: str) -> None:
@@ -231,39 +90,30 @@ def queued(since_ns: int, tenant: str) -> None:
 
     Raises ValueError when that lies in the future, as stamps of other clocks do.
     """
-    if since_ns > now_ns():
-        raise ValueError(f"queued since {since_ns}, which is yet to come: stamp with now_ns()")
-    _thread.writer.queued(since_ns, _waits.get(tenant) or _keep_wait(tenant))
+    now = now_ns()
+    if since_ns > now:
+        raise ValueError(f"queued since {since_ns} is yet to come: take it from now_ns()")
+    thread.writer.queued(since_ns, now, _waits.get(tenant) or _keep(_waits, tenant, _wait(tenant)))
 
 
-def _frozen(tenants: Tenants) -> object:
-    return tuple(tenants.items()) if isinstance(tenants, Mapping) else tenants
+_steps: dict[Any, Mark] = {}
+_ticks: dict[Any, Mark] = {}
+_waits: dict[str, bytes] = {}
 
 
-def _keep(key: object, kind: str, tenants: Tenants, ticks: bool) -> Mark:
+def _keep(kept: dict[Any, Kept], key: object, value: Kept) -> Kept:
+    if len(kept) >= _KEEP:
+        kept.clear()
+    kept[key] = value
+    return value
+
+
+def _mark(kind: str, tenants: Tenants, ticks: bool = False) -> Mark:
     if not isinstance(kind, str):
         raise TypeError(f"step kind is {kind!r}, must be a str")
-    mark = Mark(process.kind(kind), None if tenants is None else shares_of(tenants), ticks)
-    if len(_marks) >= _MOST_MARKS:
-        _marks.clear()
-    _marks[key] = mark
-    return mark
+    return Mark(process.kind(kind), None if tenants is None else shares_of(tenants), ticks)
 
 
-def _keep_wait(tenant: str) -> bytes:
+def _wait(tenant: str) -> bytes:
     shares = shares_of(tenant)
-    if len(_waits) >= _MOST_MARKS:
-        _waits.clear()
-    _waits[tenant] = layout.DONE_TAIL.pack(layout.QUEUED, 0, shares.number, shares.packed)
-    return _waits[tenant]
-
-
-def _forget_parent() -> None:
-    """In a forked child: no slot yet, and no open step."""
-    global _thread  # noqa: PLW0603 - one thread's state per process is what it is
-    process.forget_parent()
-    _thread = _Thread()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_parent)
+    return layout.DONE_TAIL.pack(layout.QUEUED, 0, shares.number, shares.packed)

@@ -51,11 +51,12 @@ SLOT_SEQ_END = 32
 SLOT_FINISHED = 40
 SLOT_TID = 48
 
-# `pack_into` clears its range and then stores the fields in order. `seq` and `number` are stored on
-# their own before it: until it is done they differ from `seq_end` and `number_end`.
-SLOT_BODY = struct.Struct("=QQIIQ")  # step, since_ns, kind, tenant, seq_end
-DONE_BODY = struct.Struct("=QQQ80sQ8x")  # parent, begin_ns, end_ns, what ... shares, number_end
-DONE_TAIL = struct.Struct(f"=III4x{SHARES * 8}s")  # what, kind, nr_shares, shares
+# What follows the first word of a slot and of a finished mark. `pack_into` clears its range before
+# it stores the fields in order; so that first word is stored on its own before, and differs from
+# `seq_end` and `number_end` until the last field is there.
+SLOT_BODY = struct.Struct("@QQIIQ")  # step, since_ns, kind, tenant, seq_end
+DONE_BODY = struct.Struct("@QQQ80sQ8x")  # parent, begin_ns, end_ns, what ... shares, number_end
+DONE_TAIL = struct.Struct(f"@III4x{SHARES * 8}s")  # what, kind, nr_shares, shares
 
 _WORD = struct.Struct("=I")
 _MFD_NOEXEC_SEAL = 8  # include/uapi/linux/memfd.h, since Linux 6.3
@@ -104,32 +105,26 @@ class Page:
         }
 
     def claim(self, tid: int) -> int | None:
-        """The offset of a slot for the calling thread, in no step; None when none is to be had."""
-        for at in self._free_slots(tid):
+        """The index of a slot for the calling thread, in no step; None when none is to be had."""
+        for index in self._free_slots(tid):
+            at = AT_SLOTS + index * SLOT_SIZE
             seq, seq_end = self.words[at // 8], self.words[(at + SLOT_SEQ_END) // 8]
             if seq:  # its last thread may have died inside a step, or inside a mark
-                write_slot(self, at, max(seq, seq_end) + 1, 0, 0, 0, 0)
+                self.words[at // 8] = seq = max(seq, seq_end) + 1
+                SLOT_BODY.pack_into(self.map, at + 8, 0, 0, 0, 0, seq)
             _WORD.pack_into(self.map, at + SLOT_TID, tid)
-            return at
+            return index
         self.lose(AT_LOST_SLOTS_FULL)
         return None
 
     def _free_slots(self, tid: int) -> Iterator[int]:
         living = _threads()
         for probe in range(PROBES):
-            at = AT_SLOTS + (tid + probe) % SLOTS * SLOT_SIZE
-            (holder,) = _WORD.unpack_from(self.map, at + SLOT_TID)
+            index = (tid + probe) % SLOTS
+            (holder,) = _WORD.unpack_from(self.map, AT_SLOTS + index * SLOT_SIZE + SLOT_TID)
             # Without ourselves in it, the list is of another pid namespace and tells nothing.
             if holder in (0, tid) or (tid in living and holder not in living):
-                yield at
-
-
-def write_slot(
-    page: Page, at: int, seq: int, step: int, since_ns: int, kind: int, tenant: int
-) -> None:
-    """Make this the current mark of the thread that holds the slot at offset ``at``."""
-    page.words[at // 8] = seq
-    SLOT_BODY.pack_into(page.map, at + 8, step, since_ns, kind, tenant, seq)
+                yield index
 
 
 def _memfd() -> int:

@@ -1,0 +1,133 @@
+"""The marks of one thread, stored in a slot and ring that are its own."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from stepmark import page as layout
+from stepmark.label import NO_STEP, Label
+from stepmark.page import DONE_SIZE, RING, SLOT_FINISHED, Page
+from stepmark.process import process
+
+pack_slot = layout.SLOT_BODY.pack_into
+pack_done = layout.DONE_BODY.pack_into
+
+
+class Writer:
+    """
+    Every step passes through ``begin`` and ``end``: few calls, no lock, no system call, and the
+    order of stores that ``stepmark_page.h`` asks for.
+    """
+
+    __slots__ = ("_finished", "_map", "_number", "_open", "_ring", "_seq", "_slot", "_words")
+
+    def __init__(self, page: Page, index: int) -> None:
+        self._map, self._words = page.map, page.words
+        self._slot = layout.AT_SLOTS + index * layout.SLOT_SIZE
+        self._ring = layout.AT_RINGS + index * RING * DONE_SIZE
+        self._finished = page.words[self._slot + SLOT_FINISHED >> 3]
+        # Numbers go on where the slot's last thread ended: it used at most one a mark.
+        self._seq = self._number = page.words[self._slot >> 3]
+        # Innermost last: what was entered, what it says here, number, begin.
+        self._open: list[tuple[Label, Label, int, int]] = [(NO_STEP, NO_STEP, 0, 0)]
+
+    def begin(self, entered: Label, now: int) -> None:
+        label = self._open[-1][1].stage(entered.kind) if entered.inherits else entered
+        self._number = number = self._number + 1
+        self._open.append((entered, label, number, now))
+        slot = self._slot
+        self._seq = self._words[slot >> 3] = seq = self._seq + 1
+        pack_slot(self._map, slot + 8, number, now, label.kind, label.tenant, seq)
+
+    def end(self, entered: Label, now: int) -> None:
+        if self._open[-1][0] is not entered:
+            self._end_around(entered, now)
+            return
+        _, label, number, begin = self._open.pop()
+        _, outer, parent, _ = self._open[-1]
+        self._finish(number, parent, begin, now, label.tail)
+        slot = self._slot
+        self._seq = self._words[slot >> 3] = seq = self._seq + 1
+        pack_slot(self._map, slot + 8, parent, now, outer.kind, outer.tenant, seq)
+        if label.dropped:
+            process.lose_shares(label.dropped)
+
+    def tick(self, entered: Label, now: int) -> None:
+        self.tock(now)
+        self.begin(entered, now)
+
+    def tock(self, now: int) -> None:
+        for frame in self._open:
+            if frame[0].ticks:
+                self.end(frame[0], now)
+                return
+
+    def queued(self, since_ns: int, now: int, tail: bytes) -> None:
+        self._finish(0, 0, since_ns, now, tail)
+
+    def _end_around(self, entered: Label, now: int) -> None:
+        """A step ends with all that is open inside it; one that is not open cannot end."""
+        if any(frame[0] is entered for frame in self._open):
+            while self._open[-1][0] is not entered:
+                self.end(self._open[-1][0], now)
+            self.end(entered, now)
+
+    def _finish(self, number: int, parent: int, begin: int, end: int, tail: bytes) -> None:
+        """Append to the ring of finished marks."""
+        at = self._ring + self._finished % RING * DONE_SIZE
+        self._words[at >> 3] = number
+        pack_done(self._map, at + 8, parent, begin, end, tail, number)
+        self._finished = self._words[self._slot + SLOT_FINISHED >> 3] = self._finished + 1
+
+
+class Idle(Writer):
+    """For a thread that found no slot, or no page: its marks go nowhere."""
+
+    def __init__(self) -> None:
+        pass
+
+    def begin(self, entered: Label, now: int) -> None:
+        pass
+
+    def end(self, entered: Label, now: int) -> None:
+        pass
+
+    def tock(self, now: int) -> None:
+        pass
+
+    def queued(self, since_ns: int, now: int, tail: bytes) -> None:
+        pass
+
+
+class Unattached(Idle):
+    """For a thread that has not marked yet; what it may end began elsewhere."""
+
+    def begin(self, entered: Label, now: int) -> None:
+        _attach().begin(entered, now)
+
+    def queued(self, since_ns: int, now: int, tail: bytes) -> None:
+        _attach().queued(since_ns, now, tail)
+
+
+class Thread(threading.local):
+    writer: Writer = Unattached()
+
+
+thread = Thread()
+
+
+def _attach() -> Writer:
+    slot = process.claim_slot()
+    thread.writer = Writer(*slot) if slot else Idle()
+    return thread.writer
+
+
+def _after_fork_in_child() -> None:
+    """The parent's page is not ours to write, and its open steps are not ours to end."""
+    process.forget_parent()
+    thread.__dict__.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

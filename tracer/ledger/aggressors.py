@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracer.ledger.grouping import group, rank_within
-from tracer.model import Records
+from tracer.model import Records, take_rows
 
 
 def merge(
@@ -19,14 +19,14 @@ def merge(
     :param aggressors: (n, k) ``struct aggressor``; ns = 0 is none. One thread is one aggressor.
     :returns: (steps, k) largest first and (steps,); together they keep every step's total
     """
-    row, column = np.nonzero(aggressors["ns"])
-    each, step = aggressors[row, column], step[row]
+    some = np.flatnonzero(aggressors["ns"])
+    each, step = take_rows(aggressors.reshape(-1), some), step[some // aggressors.shape[1]]
     order, first = group(step, each["who"]["tgid"], each["who"]["tid"])
-    merged, step = each[order[first]], step[order[first]]
+    merged, step = take_rows(each, order[first]), step[order[first]]
     merged["ns"] = np.add.reduceat(each["ns"][order], first)
 
     order = np.lexsort((-merged["ns"].astype(np.int64), step))
-    merged, step = merged[order], step[order]
+    merged, step = take_rows(merged, order), step[order]
     rank = rank_within(step)
     fits = rank < aggressors.shape[1]
     largest = np.zeros((steps, aggressors.shape[1]), aggressors.dtype)

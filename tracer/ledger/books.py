@@ -23,7 +23,7 @@ from tracer.catalog import CAUSES
 from tracer.ledger import aggressors
 from tracer.ledger.grouping import Positions
 from tracer.ledger.timeline import Timeline, after
-from tracer.model import Records, Steps
+from tracer.model import Records, Steps, take_rows
 
 MAX_DEPTH = 32
 """Marks nested deeper are not delivered: a hostile page must not multiply our work."""
@@ -80,7 +80,9 @@ def close(
 
     tid = tid.copy()
     tid[mark] = pieces["tid"][piece]
-    steps = _steps(marks, line.between(entries), tid, names, mark=mark, pieces=pieces[piece])
+    steps = _steps(
+        marks, line.between(entries), tid, names, mark=mark, pieces=take_rows(pieces, piece)
+    )
     return steps.take(delivered[np.argsort(steps.end_ns[delivered], kind="stable")]), booked
 
 
@@ -163,6 +165,6 @@ def _shares(marks: Records, names: PageNames) -> tuple[NDArray[np.int32], NDArra
     tenant = np.where(given, marks["shares"]["tenant"], 0)
     given[:, 0] = True
     weight = np.where(given, marks["shares"]["weight"], 0).astype(np.float64)
-    weight = np.where(weight.any(axis=1, keepdims=True), weight, given)
+    weight[marks["nr_shares"] == 0, 0] = 1
     named = np.where(given, names.tenants[marks["target"][:, None], tenant], -1)
     return named.astype(np.int32), weight / weight.sum(axis=1, keepdims=True)

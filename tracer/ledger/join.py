@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from tracer.ledger import books
 from tracer.ledger.threads import ThreadIds, Threads
 from tracer.ledger.timeline import SLOTS, thread_of
-from tracer.model import Records, Steps
+from tracer.model import Records, Steps, join_records, take_rows
 
 
 class Cap(NamedTuple):
@@ -65,9 +65,9 @@ class Join:
     ) -> None:
         """
         :param names: may be changed in place as pages are found
-        :param lost: is counted into: marks ``mark_implausible``; marks and pieces that were cut
-            off early, ``held_marks_full`` and ``held_pieces_full``; pieces in no mark,
-            ``piece_late`` after a cut, else ``piece_without_mark``; and what ``books.close`` counts
+        :param lost: is counted into: marks and pieces that were cut off early,
+            ``held_marks_full`` and ``held_pieces_full``; pieces in no mark, ``piece_late`` after a
+            cut, else ``piece_without_mark``; and what ``books.close`` counts
         """
         self._names, self._lost, self._hold_ns = names, lost, hold_ns
         self._threads = Threads()
@@ -80,9 +80,9 @@ class Join:
         """
         Take what arrived since the last call, give what is complete.
 
-        :param marks: (n,) ``struct stepmark_done`` of steps and stages, with two more fields:
-            ``target`` (index) and ``slot``. In the order of each slot's ring; names' ids are
-            within the page's tables.
+        :param marks: (n,) ``struct stepmark_done`` of steps and stages with two more fields,
+            ``target`` (index) and ``slot``, checked and in the order that ``MarkPage.finished``
+            gives
         :param pieces: (p,) ``struct piece`` in the order of the kernel's ring
         :param now_ns: a time after both were read
         :param ended: indices of targets that are gone: all of them is closed now, and the index
@@ -90,9 +90,9 @@ class Join:
         """
         self._threads.watch(pieces)
         in_no_step = (pieces["step"] == 0) | (pieces["slot"] >= SLOTS)
-        outside = pieces[in_no_step]
-        pieces = np.concatenate([*self._pieces, pieces[~in_no_step]])
-        marks = np.concatenate([*self._marks, self._plausible(marks, now_ns)])
+        outside = take_rows(pieces, in_no_step)
+        pieces = join_records([*self._pieces, take_rows(pieces, ~in_no_step)])
+        marks = join_records([*self._marks, marks])
         seen, marked = _threads_of(pieces, "process"), _threads_of(marks, "target")
         end, begin = marks["end_ns"].astype(np.int64), pieces["from_ns"].astype(np.int64)
         known_since, late = self._threads.known_since(marked), begin < self._threads.cut(seen)
@@ -104,10 +104,11 @@ class Join:
         self._cut_overfull(seen[begin >= self._threads.cut(seen)], PIECES, now_ns)
 
         closes, leaves = end <= self._threads.cut(marked), begin < self._threads.cut(seen)
-        self._marks, self._pieces = (marks[~closes],), (pieces[~leaves],)
-        leaving, late = pieces[leaves], late[leaves]
+        self._marks = (take_rows(marks, ~closes),)
+        self._pieces = (take_rows(pieces, ~leaves),)
+        leaving, late = take_rows(pieces, leaves), late[leaves]
         steps, booked = books.close(
-            marks[closes],
+            take_rows(marks, closes),
             leaving,
             known_since=known_since[closes],
             tid=self._threads.tid(marked[closes]),
@@ -117,14 +118,8 @@ class Join:
         self._lost["piece_late"] += int((late & ~booked).sum())
         self._lost["piece_without_mark"] += int((~late & ~booked).sum())
         self._threads.forget(ended)
-        outside = np.concatenate([outside, leaving[~booked]])
+        outside = join_records([outside, take_rows(leaving, ~booked)])
         return Closed(steps, outside, self._tenants_of(outside))
-
-    def _plausible(self, marks: Records, now_ns: int) -> Records:
-        """A page may be written by anything; what ends in the future would be held until then."""
-        plausible = (marks["begin_ns"] <= marks["end_ns"]) & (marks["end_ns"] <= now_ns)
-        self._lost["mark_implausible"] += int((~plausible).sum())
-        return marks[plausible]
 
     def _cut_complete(
         self, thread: ThreadIds, end: NDArray[np.int64], is_step: NDArray[np.bool_], now_ns: int

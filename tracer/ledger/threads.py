@@ -29,16 +29,16 @@ class Threads:
 
     def watch(self, pieces: Records) -> None:
         """Note that the kernel side sees these threads, pieces outside of steps included."""
-        pieces = pieces[pieces["slot"] < SLOTS]
-        thread = thread_of(pieces["process"], pieces["slot"])
-        begin, last_event = (pieces[name].astype(np.int64) for name in ("from_ns", "until_ns"))
+        rows = np.flatnonzero(pieces["slot"] < SLOTS)
+        thread = thread_of(pieces["process"], pieces["slot"])[rows]
+        begin, last_event = (pieces[at][rows].astype(np.int64) for at in ("from_ns", "until_ns"))
         # Time outside of steps may have marks in it that ended before the page was found.
-        since = np.where(pieces["step"] == 0, last_event, begin)
+        since = np.where(pieces["step"][rows] == 0, last_event, begin)
         first, place = np.unique(thread, return_index=True)
         new = self._watched_since[first] == 0
         self._watched_since[first[new]] = since[place[new]]
         np.maximum.at(self._complete_until, thread, begin)
-        self._tid[thread] = pieces["tid"]
+        self._tid[thread] = pieces["tid"][rows]
 
     def known_since(self, thread: ThreadIds) -> NDArray[np.int64]:
         """From when on a span without a piece means that the thread ran."""

@@ -343,11 +343,11 @@ def test_a_process_without_a_page_is_refused_as_such(engine):
     assert refusal(engine) == "no_page"
 
 
-def test_a_process_that_is_gone_is_unreadable(tmp_path):
+def test_a_process_that_is_gone_is_refused_as_such(tmp_path):
     with pytest.raises(Refused) as refused:
         MarkPage.open(PID, tmp_path)
 
-    assert refused.value.reason == "unreadable"
+    assert refused.value.reason == "gone"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -23,6 +24,7 @@ class Reason(StrEnum):
     """Why a mark page is not read. Names are exported as they are."""
 
     NO_PAGE = "no_page"
+    GONE = "gone"
     UNREADABLE = "unreadable"
     NOT_MEMFD = "not_memfd"
     TIME_NAMESPACE = "time_namespace"
@@ -52,21 +54,28 @@ class Location:
     inode: int
 
 
-def locate(pid: int, proc: Path) -> Location | None:
-    """
-    The first mapping of a memfd named ``stepmark`` from its first byte on.
-
-    Raises OSError when the process is gone or its maps may not be read.
-    """
+def locate(pid: int, proc: Path) -> Location:
+    """The first mapping of a memfd named ``stepmark`` from its first byte on. Raises Refused."""
     name = f" {_NAME}\n".encode()
-    with (proc / str(pid) / "maps").open("rb") as maps:
+    with _refusing(pid, "maps"), (proc / str(pid) / "maps").open("rb") as maps:
         for line in maps:
             if line.endswith(name):
                 addresses, _, offset, _, inode, _ = line.split(None, 5)
                 start, _, end = addresses.partition(b"-")
                 if int(offset, 16) == 0:
                     return Location(int(start, 16), int(end, 16), int(inode))
-    return None
+    raise Refused(Reason.NO_PAGE, f"process {pid} has none")
+
+
+@contextmanager
+def _refusing(pid: int, what: str) -> Iterator[None]:
+    """What the system says about the files of a process, as a reason."""
+    try:
+        yield
+    except (FileNotFoundError, ProcessLookupError) as e:
+        raise Refused(Reason.GONE, f"process {pid} has ended") from e
+    except OSError as e:
+        raise Refused(Reason.UNREADABLE, f"{what} of process {pid}: {e.strerror}") from e
 
 
 def open_memfd(pid: int, location: Location, proc: Path) -> int:
@@ -76,7 +85,7 @@ def open_memfd(pid: int, location: Location, proc: Path) -> int:
     ``map_files`` needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN; without, the process's own
     descriptors are searched, which it may have closed.
     """
-    try:
+    with _refusing(pid, "mark page"):
         for path in _paths(proc / str(pid), location):
             try:
                 descriptor = _open_for_reading(path)
@@ -85,8 +94,6 @@ def open_memfd(pid: int, location: Location, proc: Path) -> int:
             if os.fstat(descriptor).st_ino == location.inode:
                 return descriptor
             os.close(descriptor)
-    except OSError as e:
-        raise Refused(Reason.UNREADABLE, f"process {pid}: {e.strerror}") from e
     raise Refused(Reason.UNREADABLE, f"process {pid} has no descriptor of it that we may open")
 
 
@@ -131,12 +138,10 @@ def require_our_clock(pid: int, proc: Path) -> None:
     ``ns/time`` is the same as ours.
     """
     own, theirs = proc / "self/ns/time", proc / str(pid) / "ns/time"
-    try:
+    with _refusing(pid, "time namespace"):
         if not own.is_symlink() or own.readlink() == theirs.readlink():
             return
         lines = (proc / str(pid) / "timens_offsets").read_text().splitlines()
-    except OSError as e:
-        raise Refused(Reason.UNREADABLE, f"time namespace of process {pid}: {e.strerror}") from e
     offsets = {clock: (seconds, ns) for clock, seconds, ns in (line.split() for line in lines)}
     if offsets["monotonic"] != ("0", "0"):
         raise Refused(
@@ -146,8 +151,6 @@ def require_our_clock(pid: int, proc: Path) -> None:
 
 def number_in_own_namespace(pid: int, proc: Path) -> int:
     """The pid that the process itself sees. Raises Refused when it is gone."""
-    try:
+    with _refusing(pid, "status"):
         lines = (proc / str(pid) / "status").read_text(errors="replace").splitlines()
-        return int(next(line for line in lines if line.startswith("NSpid:")).split()[-1])
-    except OSError as e:
-        raise Refused(Reason.UNREADABLE, f"process {pid}: {e.strerror}") from e
+    return int(next(line for line in lines if line.startswith("NSpid:")).split()[-1])

@@ -36,12 +36,7 @@ class MarkPage:
     @classmethod
     def open(cls, pid: int, proc: Path = Path("/proc")) -> MarkPage:
         """The page of a process. Raises Refused with the reason why there is none to read."""
-        try:
-            location = mark_file.locate(pid, proc)
-        except OSError as e:
-            raise Refused(Reason.UNREADABLE, f"maps of process {pid}: {e.strerror}") from e
-        if location is None:
-            raise Refused(Reason.NO_PAGE, f"process {pid} has none")
+        location = mark_file.locate(pid, proc)
         mark_file.require_our_clock(pid, proc)
         page = PageBytes(mark_file.open_memfd(pid, location, proc))
         try:

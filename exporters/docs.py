@@ -9,7 +9,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
-from tracer.catalog import CAUSES, ENGINE_LOSSES, KERNEL_LOSSES, LABELS, METRICS
+from tracer.catalog import (
+    CAPABILITIES,
+    CAUSES,
+    ENGINE_LOSSES,
+    KERNEL_LOSSES,
+    LABELS,
+    METRICS,
+    OPTIONAL_CAPABILITIES,
+)
 
 _INTRODUCTION = """\
 # Metrics
@@ -40,6 +48,15 @@ def reference() -> str:
             _table(
                 ("cause", "group", "deschedule", "meaning"),
                 ((f"`{c.name}`", c.group, "✓" * c.deschedule, c.help) for c in CAUSES),
+            ),
+            "## Capabilities\n",
+            "What a kernel may or may not tell; those with a mark are rightly missing on some.\n",
+            _table(
+                ("capability", "optional", "what it tells"),
+                (
+                    (f"`{name}`", "✓" * (name in OPTIONAL_CAPABILITIES), meaning)
+                    for name, meaning in CAPABILITIES.items()
+                ),
             ),
             "## Losses\n",
             "Values of `reason`. Without a mark, only the name of an aggressor is not known.\n",

@@ -85,6 +85,18 @@ ENGINE_LOSSES: tuple[Loss, ...] = (
 )
 """In the order of ``struct stepmark_header``."""
 
+CAPABILITIES: dict[str, str] = {
+    "switch": "when a thread leaves and gets a CPU",
+    "why it left": "whether it was preempted or waits for something",
+    "quota": "throttling by a CFS quota",
+    "rt_limit": "throttling by a real-time budget or the fair server",
+    "irq": "time in interrupt handlers",
+    "softirq": "time in deferred interrupt work",
+    "steal": "time that the hypervisor took",
+}
+OPTIONAL_CAPABILITIES = frozenset({"steal"})
+"""Rightly missing on some machines: without a hypervisor nothing is stolen."""
+
 
 class Type(StrEnum):
     COUNTER = "counter"

@@ -8,7 +8,8 @@ import pytest
 
 from tracer import catalog
 from tracer.catalog import Group, Type
-from tracer.kernel.btf import wire
+from tracer.kernel.btf import Btf, wire
+from tracer.kernel.hooks import plan
 
 
 def test_causes_are_in_the_kernels_order():
@@ -24,6 +25,13 @@ def test_engine_losses_are_in_the_mark_pages_order():
     counters = [field.removeprefix("lost_") for field in fields if field.startswith("lost_")]
 
     assert [loss.name for loss in catalog.ENGINE_LOSSES] == counters
+
+
+def test_capabilities_are_those_that_are_probed():
+    probed = [capability.name for capability in plan(Btf.of_kernel()).capabilities]
+
+    assert sorted(probed) == sorted(catalog.CAPABILITIES)
+    assert catalog.CAPABILITIES.keys() >= catalog.OPTIONAL_CAPABILITIES
 
 
 def test_what_wanted_a_cpu_was_descheduled_and_what_waited_was_not():

@@ -1,0 +1,322 @@
+"""
+Each alert before promtool: fires where it must, stays silent where it must.
+
+Every case states all alerts that fire in it; any other that fires fails the case.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dashboards.alerts import Objectives, alerts, groups
+from tracer.catalog import (
+    BLAME,
+    CAPABILITIES,
+    CAUSES,
+    DESCHEDULE,
+    DESCHEDULES,
+    LOST,
+    PROBE_AVAILABLE,
+    STEAL,
+    STEP_ELAPSED,
+    STEP_SECONDS,
+    Metric,
+)
+
+OBJECTIVES = Objectives(runbooks="https://runbooks.example")
+ALERTS = {alert.name: alert for alert in alerts(OBJECTIVES)}
+INTERVAL_SECONDS = 15
+
+Series = dict[str, str]
+"""Series -> values in promtool's notation, one each 15 s for 40 minutes."""
+
+
+@dataclass(frozen=True)
+class Firing:
+    labels: Mapping[str, str]
+    description: str
+
+
+def series(metric: Metric, each: float, suffix: str = "", **labels: str) -> Series:
+    """A series that grows by so much each second."""
+    given = {"instance": "a", "job": "tailtrace", **labels}
+    selector = ",".join(f'{name}="{value}"' for name, value in given.items())
+    return {f"{metric.name}{suffix}{{{selector}}}": f"0+{each * INTERVAL_SECONDS:g}x160"}
+
+
+def histogram(metric: Metric, below: Mapping[str, float], **labels: str) -> Series:
+    """Cumulative observations a second, by upper bound."""
+    total = max(below.values())
+    buckets = {**below, "+Inf": total}
+    made = [series(metric, n, "_bucket", **labels, le=edge) for edge, n in buckets.items()]
+    return merged(*made, series(metric, total, "_count", **labels))
+
+
+def steps(below: Mapping[str, float]) -> Series:
+    return histogram(STEP_ELAPSED, below, tenant="chat", step="decode")
+
+
+def spent(cause: str, seconds: float) -> Series:
+    """Seconds of the steps' time a second that a cause took."""
+    return series(STEP_SECONDS, seconds, tenant="chat", step="decode", cause=cause)
+
+
+def descheduled(cause: str, seconds: float, below: Mapping[str, float]) -> Series:
+    waits = histogram(DESCHEDULE, below, tenant="chat", cause=cause)
+    return merged(spent(cause, seconds), waits)
+
+
+def blamed(**seconds: float) -> Series:
+    return merged(
+        *(
+            series(BLAME, each, victim="chat", aggressor=aggressor, cause="preempted")
+            for aggressor, each in seconds.items()
+        )
+    )
+
+
+def up(value: int) -> Series:
+    return {'up{instance="a",job="tailtrace"}': f"{value}x160"}
+
+
+def merged(*several: Series) -> Series:
+    return {name: values for each in several for name, values in each.items()}
+
+
+# 100 steps a second take 10 to 20 ms; every 200th takes 0.1 to 0.5 s, so p999 is 0.42 s.
+SLOW = merged(up(1), steps({"0.01": 0, "0.02": 99.5, "0.1": 99.5, "0.5": 100}))
+FAST = merged(up(1), steps({"0.01": 0, "0.02": 100, "0.1": 100, "0.5": 100}))
+# 20 ms less often than a p999 tells, so slow steps cannot come from it.
+SHORT_WAITS = descheduled("runqueue", 0.05, {"0.0001": 1000, "0.5": 1000})
+LONG = {"0.1": 0, "0.5": 0.5}
+"""Half an interval a second, each of 0.1 to 0.5 s."""
+
+DECODE = {"instance": "a", "job": "tailtrace", "tenant": "chat", "step": "decode"}
+SPIKE = {**DECODE, "severity": "critical"}
+
+
+def spike(cause: str, aggressor: str = "unknown", p999: str = "499.6ms") -> Firing:
+    return Firing(
+        SPIKE,
+        "Steps decode of tenant chat on a take 28.0 times their median at p999. Most of it is "
+        f"{cause}; {aggressor} had the CPU most of the time. "
+        f"p999 of the tenant's deschedules: {p999}.",
+    )
+
+
+def budget(cause: str) -> Firing:
+    return Firing(
+        {**DECODE, "cause": cause, "severity": "warning"},
+        f"Tenant chat on a is throttled by {cause}, and its steps decode are slow by it.",
+    )
+
+
+CASES: dict[str, tuple[Series, dict[str, Firing]]] = {
+    "another thread preempts slow steps": (
+        merged(SLOW, descheduled("preempted", 0.15, LONG), blamed(batch=0.12, kworker=0.03)),
+        {"TailtraceDescheduleSpike": spike("preempted", "batch")},
+    ),
+    "many short preemptions add up": (
+        merged(SLOW, descheduled("preempted", 3, {"0.01": 0, "0.05": 60})),
+        {"TailtraceDescheduleSpike": spike("preempted", p999="49.96ms")},
+    ),
+    "the same preemption while steps are fast enough": (
+        merged(FAST, descheduled("preempted", 0.15, LONG)),
+        {},
+    ),
+    "slow steps that waited for a lock": (merged(SLOW, spent("lock", 0.15), SHORT_WAITS), {}),
+    "slow steps, and one long preemption in an hour": (
+        merged(SLOW, SHORT_WAITS, descheduled("preempted", 0.0001, {"0.1": 0, "0.5": 0.0003})),
+        {},
+    ),
+    "slow steps, too few for a p999": (
+        merged(up(1), steps({"0.02": 1, "0.1": 1, "0.5": 2}), descheduled("preempted", 0.15, LONG)),
+        {},
+    ),
+    "a CPU quota throttles slow steps": (
+        merged(SLOW, descheduled("quota", 0.15, LONG)),
+        {
+            "TailtraceDescheduleSpike": spike("quota"),
+            "TailtraceCpuBudgetBites": budget("quota"),
+        },
+    ),
+    "a real-time budget throttles slow steps": (
+        merged(SLOW, descheduled("rt_limit", 0.15, LONG)),
+        {
+            "TailtraceDescheduleSpike": spike("rt_limit"),
+            "TailtraceCpuBudgetBites": budget("rt_limit"),
+        },
+    ),
+    "a CPU quota throttles steps that are fast enough": (
+        merged(FAST, descheduled("quota", 0.15, LONG)),
+        {},
+    ),
+    "the hypervisor runs something else during slow steps": (
+        merged(
+            SLOW,
+            descheduled("steal", 0.15, LONG),
+            series(STEAL, 0.2, cpu="0"),
+            series(STEAL, 0.01, cpu="1"),
+        ),
+        {
+            "TailtraceDescheduleSpike": spike("steal"),
+            "TailtraceHypervisorTakesCpu": Firing(
+                {**DECODE, "cause": "steal", "severity": "warning"},
+                "Steps decode of tenant chat on a are slow by steal. Taken from the CPU that lost "
+                "most: 200ms in each second.",
+            ),
+        },
+    ),
+    "the hypervisor steals while steps are fast enough": (
+        merged(FAST, descheduled("steal", 0.15, LONG), series(STEAL, 0.2, cpu="0")),
+        {},
+    ),
+    "events are lost": (
+        merged(up(1), series(LOST, 2, reason="pieces_ring_full")),
+        {
+            "TailtraceLosesEvents": Firing(
+                {
+                    "instance": "a",
+                    "job": "tailtrace",
+                    "reason": "pieces_ring_full",
+                    "severity": "warning",
+                },
+                "On a events are lost by pieces_ring_full, 2 in each second: figures of this node "
+                "are too small.",
+            )
+        },
+    ),
+    "only names of aggressors are lost": (
+        merged(up(1), series(LOST, 2, reason="blame_migrated")),
+        {},
+    ),
+    "the tracer does not answer": (
+        up(0),
+        {
+            "TailtraceAbsent": Firing(
+                {"instance": "a", "job": "tailtrace", "severity": "warning"},
+                "The tracer at a does not answer: no other alert can fire for its node.",
+            )
+        },
+    ),
+    "no tracer is known": (
+        {'up{instance="a",job="other"}': "1x160"},
+        {
+            "TailtraceAbsent": Firing(
+                {"severity": "warning"},
+                "Every tracer does not answer: no other alert can fire for its node.",
+            )
+        },
+    ),
+    "a kernel that cannot tell throttling": (
+        merged(up(1), series(PROBE_AVAILABLE, 0, capability="quota", source="none")),
+        {
+            "TailtraceProbeUnavailable": Firing(
+                {
+                    "instance": "a",
+                    "job": "tailtrace",
+                    "capability": "quota",
+                    "source": "none",
+                    "severity": "warning",
+                },
+                "The kernel of a does not allow to tell quota: what it takes is counted under "
+                "other causes.",
+            )
+        },
+    ),
+    "a machine without a hypervisor": (
+        merged(up(1), series(PROBE_AVAILABLE, 0, capability="steal", source="none")),
+        {},
+    ),
+    "an idle node: everything is there and nothing moves": (
+        merged(
+            up(1),
+            steps({"0.02": 0, "0.5": 0}),
+            *(spent(cause.name, 0) for cause in CAUSES),
+            *(descheduled(cause, 0, {"0.1": 0, "0.5": 0}) for cause in DESCHEDULES),
+            series(STEAL, 0, cpu="0"),
+            series(LOST, 0, reason="pieces_ring_full"),
+            *(
+                {f'{PROBE_AVAILABLE.name}{{instance="a",capability="{name}",source="x"}}': "1x160"}
+                for name in CAPABILITIES
+            ),
+        ),
+        {},
+    ),
+    "an idle node: nothing is there": (up(1), {}),
+}
+
+
+@pytest.fixture
+def promtool(tmp_path: Path) -> Callable[[Series, Mapping[str, Firing], str], str]:
+    """Runs a case and returns what promtool complains about."""
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(groups(OBJECTIVES)))
+
+    def run(given: Series, firing: Mapping[str, Firing], at: str) -> str:
+        case = tmp_path / "case.yaml"
+        case.write_text(yaml.safe_dump(_document(given, firing, at)))
+        result = subprocess.run(
+            ["promtool", "test", "rules", case], check=False, capture_output=True, text=True
+        )
+        return "" if result.returncode == 0 else result.stdout + result.stderr
+
+    return run
+
+
+def _document(given: Series, firing: Mapping[str, Firing], at: str) -> dict[str, Any]:
+    interval = f"{INTERVAL_SECONDS}s"
+    return {
+        "rule_files": ["rules.yaml"],
+        "evaluation_interval": interval,
+        "tests": [
+            {
+                "interval": interval,
+                "input_series": [
+                    {"series": name, "values": values} for name, values in given.items()
+                ],
+                "alert_rule_test": [
+                    {
+                        "alertname": name,
+                        "eval_time": at,
+                        "exp_alerts": _expected(name, firing),
+                    }
+                    for name in ALERTS
+                ],
+            }
+        ],
+    }
+
+
+def _expected(name: str, firing: Mapping[str, Firing]) -> list[dict[str, Any]]:
+    if name not in firing:
+        return []
+    annotations = {
+        "summary": ALERTS[name].summary,
+        "description": firing[name].description,
+        "runbook_url": f"https://runbooks.example/{name}.md",
+    }
+    return [{"exp_labels": dict(firing[name].labels), "exp_annotations": annotations}]
+
+
+@pytest.mark.parametrize(("given", "firing"), CASES.values(), ids=CASES.keys())
+def test_what_fires_after_half_an_hour(promtool, given, firing):
+    assert promtool(given, firing, "30m") == ""
+
+
+@pytest.mark.parametrize(("given", "firing"), CASES.values(), ids=CASES.keys())
+def test_nothing_fires_at_once(promtool, given, firing):
+    assert promtool(given, {}, "1m") == ""
+
+
+@pytest.mark.parametrize("name", ALERTS)
+def test_every_alert_fires_in_one_case_and_not_in_another(name):
+    fires = {name in firing for _, firing in CASES.values()}
+
+    assert fires == {True, False}

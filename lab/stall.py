@@ -133,13 +133,17 @@ def interval(
     return Interval(kind, start_ns, end_ns, uncertainty_ns, tuple(sorted(cpus)))
 
 
+def cgroup_of_stalled_cpu(emulator: psutil.Process) -> Path:
+    """Exists while one of its CPUs is stalled; stays behind, empty, after kill -9 meanwhile."""
+    return _cgroup2_mount() / f"tailtrace-lab.{emulator.pid}" / "cpu"
+
+
 @contextmanager
 def _own_cgroup(process: psutil.Process, thread: int) -> Iterator[Path]:
     """A threaded cgroup with that thread alone. cgroup v2 freezes such a group since Linux 5.2."""
-    root = _cgroup2_mount()
-    home = root / _cgroup2_path(process).lstrip("/")
-    domain = root / f"tailtrace-lab.{process.pid}"
-    group = domain / "cpu"
+    home = _cgroup2_mount() / _cgroup2_path(process).lstrip("/")
+    group = cgroup_of_stalled_cpu(process)
+    domain = group.parent
     group.mkdir(parents=True)
     try:
         (domain / "cgroup.procs").write_text(str(process.pid))

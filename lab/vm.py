@@ -118,20 +118,21 @@ class Guest:
 
     def wait_for_file(self, name: str, timeout_s: float = 60.0) -> Path:
         """A file that the command creates in LAB_OUT, for instance to say that it is ready."""
-        self._wait_for(self.files / name, f"no {name} in LAB_OUT", timeout_s)
-        return self.files / name
+        path = self.files / name
+        self._wait_until(path.exists, f"no {name} in LAB_OUT", timeout_s)
+        return path
 
     def wait(self, timeout_s: float = 600.0, echo: bool = False) -> Outcome:
         """Until the command ends; ``echo`` passes its output on while it runs."""
         with ExitStack() as files:
             echoed = self._echoed(files) if echo else {}
-            self._wait_for(
-                self._run / "status",
-                "the command did not end",
-                timeout_s,
-                lambda: _pass_on(echoed),
-            )
-            _pass_on(echoed)
+
+            def ended() -> bool:
+                ended = (self._run / "status").exists()
+                _pass_on(echoed)
+                return ended
+
+            self._wait_until(ended, "the command did not end", timeout_s)
         return Outcome(
             status=int((self._run / "status").read_text()),
             stdout=(self._run / "stdout").read_text(errors="replace"),
@@ -143,15 +144,16 @@ class Guest:
     def come_up(self) -> None:
         """Until the command has started inside. Raises GuestError otherwise."""
         begin = time.monotonic()
-        port = self._run / "clock"
-        self._wait_for(port, "the emulator did not start", BOOT_TIMEOUT_S)
-        self._clock_port.connect(str(port))
-        self._wait_for(self._run / "started", "did not come up", BOOT_TIMEOUT_S)
+        self._wait_until(self._connected, "the emulator did not start", BOOT_TIMEOUT_S)
+        self._wait_until((self._run / "started").exists, "it did not come up", BOOT_TIMEOUT_S)
         self.boot_seconds = time.monotonic() - begin
 
     def end(self) -> None:
         """Kills the emulator and everything else that the boot started, and sees them gone."""
-        inside = psutil.Process(self._process.pid).children(recursive=True)
+        try:
+            inside = psutil.Process(self._process.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            inside = []  # the guardian ended, and with it all it guarded
         self._process.kill()
         self._process.wait()
         self._clock_port.close()
@@ -167,17 +169,13 @@ class Guest:
             files.enter_context((self._run / name).open("rb")): sink for name, sink in sinks.items()
         }
 
-    def _wait_for(
-        self,
-        path: Path,
-        otherwise: str,
-        timeout_s: float,
-        meanwhile: Callable[[], None] = lambda: None,
-    ) -> None:
+    def _connected(self) -> bool:
+        return self._clock_port.connect_ex(_clock_address(self._run)) == 0
+
+    def _wait_until(self, reached: Callable[[], bool], otherwise: str, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
-        while not path.exists():
-            meanwhile()
-            if self._process.poll() is not None and not path.exists():
+        while not reached():
+            if self._process.poll() is not None and not reached():
                 raise GuestError(f"{self.what}: the guest ended and {otherwise}", self._console)
             if time.monotonic() > deadline:
                 raise GuestError(f"{self.what}: {otherwise} in {timeout_s:g} s", self._console)
@@ -195,7 +193,7 @@ def booted(
     """
     A guest that runs ``command`` in this checkout, as root; ended on leaving, whatever happens.
 
-    ``run`` is an empty directory for all that comes back: ``stdout``, ``stderr``, ``console.log``
+    ``run`` is a new directory for all that comes back: ``stdout``, ``stderr``, ``console.log``
     and ``out/``, which the command knows as LAB_OUT. /dev/vda is an empty disk of 256 MiB. The
     guest lives no longer than the calling thread. Raises GuestError when it does not come up.
     """
@@ -232,15 +230,20 @@ def run_command(kernel: Kernel, shape: str, command: Sequence[str]) -> Outcome:
 
 
 def new_run_directory() -> Path:
-    """Short, because the path of a socket in it has at most 107 bytes (unix(7))."""
     return Path(tempfile.mkdtemp(prefix="tailtrace-lab."))
+
+
+def _clock_address(run: Path) -> str:
+    """In the abstract namespace (unix(7)): nothing to remove, and paths may be long there."""
+    return f"\0tailtrace-lab-{run.stat().st_ino}"
 
 
 def _command_line(kernel: Kernel, shape: Shape, run: Path) -> list[str]:
     inside = shlex.join([sys.executable, "-m", "lab.guest", str(run)])
+    clock = _clock_address(run).removeprefix("\0")
     emulator = (
         "-name tailtrace-lab,debug-threads=on"
-        f" -chardev socket,id=clock,path={run}/clock,server=on,wait=off"
+        f" -chardev socket,id=clock,path={clock},abstract=on,server=on,wait=off"
         f" -device virtio-serial-pci -device virtserialport,name={CLOCK_PORT},chardev=clock"
     )
     nodes = [word for node in shape.nodes for word in ("--numa", node)]

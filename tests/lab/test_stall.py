@@ -1,0 +1,89 @@
+"""A stall of known length is what a reader of the guest's clock sees, and only where it should."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from lab import kernels, stall, vm
+
+pytestmark = pytest.mark.lab
+
+STALL_S = 0.3
+PAUSE_S = 0.5
+TIMES = 3
+STALLED, OTHER = 1, 2  # virtual CPUs on different nodes
+READ_S = 2 * TIMES * (STALL_S + PAUSE_S) + 3
+
+
+@dataclass(frozen=True)
+class Record:
+    """What was done, and what each CPU's reader of CLOCK_MONOTONIC saw; ns of the guest."""
+
+    all_cpus: list[stall.Interval]
+    one_cpu: list[stall.Interval]
+    gaps: dict[int, list[tuple[int, int]]]
+
+    def seen(self, cpu: int, truth: stall.Interval) -> int:
+        """The longest gap on that CPU during the stall, in ns; 0 if there was none."""
+        during = [
+            end - start
+            for start, end in self.gaps[cpu]
+            if start < truth.end_ns and end > truth.start_ns
+        ]
+        return max(during, default=0)
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    readers = " & ".join(
+        f"python3 tests/lab/gap_reader.py {cpu} {READ_S}" for cpu in (STALLED, OTHER)
+    )
+    run = tmp_path_factory.mktemp("stall") / "run"
+    command = ["sh", "-c", f"{readers} & wait"]
+    with vm.booted(kernels.fetch("6.12"), "two-node", command, run) as guest:
+        for cpu in (STALLED, OTHER):
+            guest.wait_for_file(f"ready.{cpu}")
+        all_cpus = [_after_pause(lambda: stall.stall_all(guest, STALL_S)) for _ in range(TIMES)]
+        one_cpu = [
+            _after_pause(lambda: stall.stall_one(guest, STALLED, STALL_S)) for _ in range(TIMES)
+        ]
+        files = guest.wait().files
+    gaps = {cpu: json.loads((files / f"gaps.{cpu}.json").read_text()) for cpu in (STALLED, OTHER)}
+    return Record(all_cpus, one_cpu, gaps)
+
+
+def _after_pause(take_away: Callable[[], stall.Interval]) -> stall.Interval:
+    time.sleep(PAUSE_S)
+    return take_away()
+
+
+def assert_seen(record: Record, cpu: int, truth: stall.Interval) -> None:
+    # 5 %: the host's scheduler runs the virtual CPUs again when it pleases.
+    length_ns = truth.end_ns - truth.start_ns
+    allowed_ns = max(0.05 * length_ns, 1e6) + truth.uncertainty_ns
+    assert length_ns == pytest.approx(record.seen(cpu, truth), abs=allowed_ns), (cpu, truth)
+
+
+def test_stop_of_all_cpus_is_seen_on_each(record: Record) -> None:
+    for truth in record.all_cpus:
+        assert_seen(record, STALLED, truth)
+        assert_seen(record, OTHER, truth)
+
+
+def test_stop_of_one_cpu_is_seen_on_that_cpu(record: Record) -> None:
+    for truth in record.one_cpu:
+        assert truth.cpus == (STALLED,)
+        assert_seen(record, STALLED, truth)
+
+
+def test_stop_of_one_cpu_leaves_the_other_running(record: Record) -> None:
+    for truth in record.one_cpu:
+        assert record.seen(OTHER, truth) < STALL_S * 1e9 / 2, truth
+
+
+def test_truth_knows_the_guest_clock_to_a_tenth_of_the_stall(record: Record) -> None:
+    for truth in record.all_cpus + record.one_cpu:
+        assert truth.uncertainty_ns < STALL_S * 1e9 / 10

@@ -29,8 +29,9 @@ same_page = settings(suppress_health_check=[HealthCheck.function_scoped_fixture]
 class Engine:
     """A process in a recorded /proc whose mark page is a real memfd, written through a mapping."""
 
-    def __init__(self, proc: Path) -> None:
-        self.proc = proc
+    def __init__(self, proc: Path, start: int = START) -> None:
+        self.process = proc / str(PID)
+        self.start = start
         self.descriptor = os.memfd_create("stepmark")
         os.ftruncate(self.descriptor, PAGE.itemsize)
         self.page = np.memmap(f"/proc/self/fd/{self.descriptor}", PAGE, "r+", shape=1)[0]
@@ -46,16 +47,15 @@ class Engine:
         self._record()
 
     def _record(self) -> None:
-        process = self.proc / str(PID)
-        (process / "map_files").mkdir(parents=True)
-        area = f"{START:x}-{START + PAGE.itemsize:x}"
+        (self.process / "map_files").mkdir(parents=True)
+        area = f"{self.start:x}-{self.start + PAGE.itemsize:x}"
         inode = os.fstat(self.descriptor).st_ino
-        (process / "maps").write_text(
+        (self.process / "maps").write_text(
             f"400000-401000 r--p 00000000 08:01 5 /usr/bin/python3\n"
             f"{area} rw-s 00000000 00:01 {inode}      /memfd:stepmark (deleted)\n"
         )
-        (process / "status").write_text(f"Name:\tengine\nNSpid:\t{PID}\n")
-        (process / "map_files" / area).symlink_to(f"/proc/self/fd/{self.descriptor}")
+        (self.process / "status").write_text(f"Name:\tengine\nNSpid:\t{PID}\n")
+        (self.process / "map_files" / area).symlink_to(f"/proc/self/fd/{self.descriptor}")
 
     def name(self, table: str, text: str | bytes) -> int:
         number = int(self.page["header"][f"nr_{table}"])
@@ -74,7 +74,7 @@ class Engine:
         row["finished"] = number
 
     def open(self) -> MarkPage:
-        return MarkPage.open(PID, self.proc)
+        return MarkPage.open(PID, self.process.parent)
 
 
 @pytest.fixture
@@ -320,7 +320,7 @@ def test_a_file_cut_short_while_it_is_read_is_refused(engine, page, size):
 
 
 def test_a_file_that_only_has_the_name_of_a_memfd_is_never_opened(engine, tmp_path):
-    (link,) = (engine.proc / str(PID) / "map_files").iterdir()
+    (link,) = (engine.process / "map_files").iterdir()
     link.unlink()
     os.mkfifo(tmp_path / "pipe")  # opening it would block for ever
     link.symlink_to(tmp_path / "pipe")
@@ -329,16 +329,30 @@ def test_a_file_that_only_has_the_name_of_a_memfd_is_never_opened(engine, tmp_pa
 
 
 def test_another_memfd_in_the_place_of_the_page_is_refused(engine):
-    (link,) = (engine.proc / str(PID) / "map_files").iterdir()
+    (link,) = (engine.process / "map_files").iterdir()
     link.unlink()
-    (engine.proc / str(PID) / "fd").mkdir()
+    (engine.process / "fd").mkdir()
     link.symlink_to(f"/proc/self/fd/{os.memfd_create('other')}")
 
     assert refusal(engine) == "unreadable"
 
 
+def test_of_a_parents_page_and_its_own_a_process_is_read_by_its_own(engine, tmp_path):
+    parent = Engine(tmp_path / "parent", START - 2**30)
+    parent.page["header"]["pid"] = PID - 1
+    (link,) = (parent.process / "map_files").iterdir()
+    link.rename(engine.process / "map_files" / link.name)
+    maps = engine.process / "maps"
+    maps.write_text((parent.process / "maps").read_text() + maps.read_text())
+
+    page = engine.open()
+    assert page.address == START
+    page.close()
+    os.close(parent.descriptor)
+
+
 def test_a_process_without_a_page_is_refused_as_such(engine):
-    (engine.proc / str(PID) / "maps").write_text("400000-401000 r--p 00000000 08:01 5 /bin/sh\n")
+    (engine.process / "maps").write_text("400000-401000 r--p 00000000 08:01 5 /bin/sh\n")
 
     assert refusal(engine) == "no_page"
 
@@ -355,14 +369,14 @@ def test_a_process_that_is_gone_is_refused_as_such(tmp_path):
     [("time:[2]", "5 0", "time_namespace"), ("time:[2]", "0 1", "time_namespace")],
 )
 def test_another_clock_is_refused(engine, theirs, offset, reason):
-    record_time_namespace(engine.proc, theirs, offset)
+    record_time_namespace(engine.process.parent, theirs, offset)
 
     assert refusal(engine) == reason
 
 
 @pytest.mark.parametrize(("theirs", "offset"), [("time:[1]", "5 0"), ("time:[2]", "0 0")])
 def test_our_own_clock_is_taken_whatever_children_would_get(engine, theirs, offset):
-    record_time_namespace(engine.proc, theirs, offset)
+    record_time_namespace(engine.process.parent, theirs, offset)
 
     engine.open().close()
 

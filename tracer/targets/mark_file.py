@@ -18,6 +18,7 @@ from pathlib import Path
 from tracer.errors import TailtraceError
 
 _NAME = "/memfd:stepmark (deleted)"
+_MAX_PAGES = 4
 
 
 class Reason(StrEnum):
@@ -54,8 +55,13 @@ class Location:
     inode: int
 
 
-def locate(pid: int, proc: Path) -> Location:
-    """The first mapping of a memfd named ``stepmark`` from its first byte on. Raises Refused."""
+def locate(pid: int, proc: Path) -> list[Location]:
+    """
+    The mappings of memfds named ``stepmark`` from their first byte on, a few at most.
+
+    There is more than one where a forked child has not let go of its parent's. Raises Refused.
+    """
+    found = []
     name = f" {_NAME}\n".encode()
     with _refusing(pid, "maps"), (proc / str(pid) / "maps").open("rb") as maps:
         for line in maps:
@@ -63,8 +69,8 @@ def locate(pid: int, proc: Path) -> Location:
                 addresses, _, offset, _, inode, _ = line.split(None, 5)
                 start, _, end = addresses.partition(b"-")
                 if int(offset, 16) == 0:
-                    return Location(int(start, 16), int(end, 16), int(inode))
-    raise Refused(Reason.NO_PAGE, f"process {pid} has none")
+                    found.append(Location(int(start, 16), int(end, 16), int(inode)))
+    return found[:_MAX_PAGES]
 
 
 @contextmanager

@@ -36,7 +36,16 @@ class MarkPage:
     @classmethod
     def open(cls, pid: int, proc: Path = Path("/proc")) -> MarkPage:
         """The page of a process. Raises Refused with the reason why there is none to read."""
-        location = mark_file.locate(pid, proc)
+        refusal = Refused(Reason.NO_PAGE, f"process {pid} has none")
+        for location in mark_file.locate(pid, proc):
+            try:
+                return cls._open_at(location, pid, proc)
+            except Refused as refused:
+                refusal = refused
+        raise refusal
+
+    @classmethod
+    def _open_at(cls, location: Location, pid: int, proc: Path) -> MarkPage:
         mark_file.require_our_clock(pid, proc)
         page = PageBytes(mark_file.open_memfd(pid, location, proc))
         try:
@@ -53,6 +62,7 @@ class MarkPage:
         self._losses: Counter[str] = Counter()
         self._rings = Rings(page, self._losses)
         self._writer_lost = _lost_fields(page.header())
+        self._header = b""
         self._kinds: list[str] = []
         self._tenants: list[str] = []
 
@@ -88,6 +98,8 @@ class MarkPage:
         done, slots = self._rings.read()
         now = time.monotonic_ns()
         self._read_header()  # after the marks: a name is written before it is used
+        if len(done) == 0:
+            return with_slot(done, slots)
         plausible = self._are_plausible(done, now)
         self._losses["mark_implausible"] += int(np.count_nonzero(~plausible))
         return with_slot(done[plausible], slots[plausible])
@@ -134,6 +146,9 @@ class MarkPage:
     def _read_header(self) -> None:
         """Take over new names, and what the writer says it could not mark."""
         header = self._page.header()
+        if header.tobytes() == self._header:
+            return
+        self._header = header.tobytes()
         self._read_names(self._kinds, "kinds", int(header["nr_kinds"]))
         self._read_names(self._tenants, "tenants", int(header["nr_tenants"]))
         lost = _lost_fields(header)

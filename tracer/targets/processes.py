@@ -140,21 +140,21 @@ class Processes:
 
     def _follow_rules(self, process: Process, known: _Known, changes: Changes) -> bool:
         """Make the process a target, or no longer one; True when it became one now."""
-        try:
-            tenant = None if process.is_zombie else self._rules.tenant_of(process)
-        except PermissionError:
-            self._losses["target_unreadable"] += 1
-            tenant = None
-        except OSError:  # gone since it was listed
-            tenant = None
-        target = known.target
+        tenant, target = self._tenant_of(process), known.target
         if target and (target.name, target.tenant) != (process.comm, tenant):
             self._drop(known, changes)
-        return (
-            tenant is not None
-            and known.target is None
-            and self._add(process, tenant, known, changes)
-        )
+        if tenant is None or known.target:
+            return False
+        return self._add(process, tenant, known, changes)
+
+    def _tenant_of(self, process: Process) -> str | None:
+        try:
+            return None if process.is_zombie else self._rules.tenant_of(process)
+        except PermissionError:
+            self._losses["target_unreadable"] += 1
+        except OSError:  # gone since it was listed
+            pass
+        return None
 
     def _add(self, process: Process, tenant: str, known: _Known, changes: Changes) -> bool:
         if not self._free:

@@ -12,6 +12,7 @@ No system call per step, no dependency, no waiting: with no tracer there, a mark
 
 from stepmark.marks import Mark, Tenants, now_ns, queued, stage, step, tick, tock
 from stepmark.process import Status, process
+from stepmark.wrap import wrap
 
 status = process.status
 
@@ -26,4 +27,5 @@ __all__ = [
     "step",
     "tick",
     "tock",
+    "wrap",
 ]

@@ -2,6 +2,7 @@
 What Prometheus and Grafana read, written from the catalog.
 
 examples:
+  python -m dashboards build build/dashboards
   python -m dashboards rules build/rules --step-ratio 3
 """
 
@@ -13,9 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
+from dashboards import fleet, health, node, tenant
 from dashboards.alerts import Objectives, groups
 
+DASHBOARDS = (fleet, node, tenant, health)
 RULES_FILE = "tailtrace.rules.yaml"
 
 
@@ -36,6 +40,9 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    build = commands.add_parser("build", help="dashboards for Grafana, one JSON file each")
+    build.set_defaults(write=_write_dashboards)
+    build.add_argument("directory", type=Path)
     _add_rules(commands.add_parser("rules", help="recording rules and alerts for Prometheus"))
     return parser
 
@@ -73,6 +80,13 @@ def _ratio(text: str) -> float:
     if not 1 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} must be a number above 1, such as 2")
     return value
+
+
+def _write_dashboards(options: argparse.Namespace) -> None:
+    encoder = JSONEncoder(sort_keys=True, indent=2)
+    for module in DASHBOARDS:
+        made = module.dashboard()
+        (options.directory / f"{made.uid}.json").write_text(encoder.encode(made) + "\n")
 
 
 def _write_rules(options: argparse.Namespace) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from tracer.catalog import Metric, Type
 
 
 def selector(metric: Metric, part: str = "", matchers: str = "") -> str:
-    """The metric's series; of a histogram ``part`` ``bucket``, ``count`` or ``sum``."""
+    """The metric's series; of a histogram ``part`` is ``bucket``, ``count`` or ``sum``."""
     assert bool(part) == (metric.type is Type.HISTOGRAM), metric.name
     name = f"{metric.name}_{part}" if part else metric.name
     return f"{name}{{{matchers}}}" if matchers else name
@@ -18,16 +19,19 @@ def rate(metric: Metric, window: str, part: str = "", matchers: str = "") -> str
     return f"rate({selector(metric, part, matchers)}[{window}])"
 
 
-def quantile(
-    q: float, histogram: Metric, window: str, matchers: str = "", without: str = ""
-) -> str:
-    """A quantile for each series that is left after ``without``, a list of labels, is summed up."""
-    buckets = rate(histogram, window, "bucket", matchers)
-    if without:
-        buckets = f"sum without ({without}) ({buckets})"
+def quantile(q: float, buckets: str) -> str:
+    """A quantile of what a rate of a histogram's buckets, summed or not, counts."""
     return f"histogram_quantile({q}, {buckets})"
 
 
-def any_of(names: Iterable[str]) -> str:
-    """The names as a regular expression."""
-    return "|".join(names)
+def quoted(*names: str) -> str:
+    """The names as a string that a regular expression is matched against."""
+    return json.dumps("|".join(names))
+
+
+def top(n: int, expression: str) -> str:
+    return f"topk({n}, {expression})"
+
+
+def sum_by(labels: Iterable[str], expression: str) -> str:
+    return f"sum by ({', '.join(labels)}) ({expression})"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dashboards.promql import any_of, quantile, rate
+from dashboards.promql import quantile, quoted, rate
 from tracer.catalog import DESCHEDULE, DESCHEDULES, STEP_ELAPSED, STEP_SECONDS
 
 WINDOW = "5m"
@@ -22,24 +22,27 @@ class Record:
     help: str
 
 
+_DESCHEDULES = rate(DESCHEDULE, WINDOW, "bucket")
+_STEPS = rate(STEP_ELAPSED, WINDOW, "bucket")
+
 P999_DESCHEDULE = Record(
     "p999_deschedule",
-    quantile(0.999, DESCHEDULE, WINDOW, without="cause"),
+    quantile(0.999, f"sum without (cause) ({_DESCHEDULES})"),
     "99.9th percentile of a tenant's deschedules, in seconds.",
 )
 P999_BY_CAUSE = Record(
     "tailtrace:deschedule_seconds:p999",
-    quantile(0.999, DESCHEDULE, WINDOW),
+    quantile(0.999, _DESCHEDULES),
     "99.9th percentile of a tenant's deschedules by cause, in seconds.",
 )
 STEP_P999 = Record(
     "tailtrace:step_elapsed_seconds:p999",
-    quantile(0.999, STEP_ELAPSED, WINDOW),
+    quantile(0.999, _STEPS),
     "99.9th percentile of step wall time, in seconds.",
 )
 STEP_P50 = Record(
     "tailtrace:step_elapsed_seconds:p50",
-    quantile(0.5, STEP_ELAPSED, WINDOW),
+    quantile(0.5, _STEPS),
     "Median of step wall time, in seconds.",
 )
 STEP_RATIO = Record(
@@ -54,8 +57,8 @@ STEP_TAIL = Record(
 )
 PER_STEP = Record(
     "tailtrace:step_deschedule_seconds:mean",
-    f'{rate(STEP_SECONDS, WINDOW, matchers=f"""cause=~"{any_of(DESCHEDULES)}" """.strip())}'
-    f" / ignoring (cause) group_left () {rate(STEP_ELAPSED, WINDOW, 'count')}",
+    rate(STEP_SECONDS, WINDOW, matchers=f"cause=~{quoted(*DESCHEDULES)}")
+    + f" / ignoring (cause) group_left () {rate(STEP_ELAPSED, WINDOW, 'count')}",
     "Deschedule of the mean step by cause, in seconds.",
 )
 

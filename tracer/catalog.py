@@ -85,6 +85,10 @@ ENGINE_LOSSES: tuple[Loss, ...] = (
 )
 """In the order of ``struct stepmark_header``."""
 
+HARMLESS_LOSSES: tuple[str, ...] = tuple(
+    loss.name for loss in KERNEL_LOSSES + ENGINE_LOSSES if not loss.falsifies
+)
+
 CAPABILITIES: dict[str, str] = {
     "switch": "when a thread leaves and gets a CPU",
     "why it left": "whether it was preempted or waits for something",

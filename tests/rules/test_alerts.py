@@ -105,8 +105,8 @@ SPIKE = {**DECODE, "severity": "critical"}
 def spike(cause: str, aggressor: str = "unknown", p999: str = "499.6ms") -> Firing:
     return Firing(
         SPIKE,
-        "Steps decode of tenant chat on a take 28.0 times their median at p999. Most of it is "
-        f"{cause}; {aggressor} had the CPU most of the time. "
+        "Steps decode of tenant chat on a take 28.0 times their median at p999, most of all by "
+        f"{cause}; {aggressor} had the CPU longest meanwhile. "
         f"p999 of the tenant's deschedules: {p999}.",
     )
 

@@ -45,18 +45,23 @@ def bucket_of(ns: ArrayLike) -> NDArray[np.int64]:
     return (octave << _SUB_SHIFT) + sub
 
 
-def bucket_of_quantile(counts: NDArray[np.integer], q: float) -> NDArray[np.int64]:
+def bucket_of_rank(counts: NDArray[np.integer], rank: ArrayLike) -> NDArray[np.int64]:
     """
-    The bucket of the observation of rank ceil(q n), at least 1, among n sorted ones.
+    The bucket of the rank-th smallest observation, from 1.
 
     :param counts: (..., BUCKETS)
-    :returns: (...), -1 where there is no observation
+    :returns: (...), BUCKETS where there are fewer observations
     """
     below = np.cumsum(counts, axis=-1, dtype=np.int64)
-    n = below[..., -1:]
-    rank = np.maximum(np.ceil(np.round(q * n, 6)), 1)  # 0.07 * 100 is 7.000000000000001
-    bucket = (below < rank).sum(axis=-1)
-    return np.where(n[..., 0] > 0, bucket, -1)
+    bucket: NDArray[np.int64] = (below < np.asarray(rank)[..., None]).sum(axis=-1)
+    return bucket
+
+
+def bucket_of_quantile(counts: NDArray[np.integer], q: float) -> NDArray[np.int64]:
+    """The bucket of the observation of rank ceil(q n), at least 1, among n."""
+    n = counts.sum(axis=-1, dtype=np.int64)
+    rank = np.ceil(np.round(q * n, 6))  # 0.07 * 100 is 7.000000000000001
+    return bucket_of_rank(counts, np.maximum(rank, 1))
 
 
 def quantile(counts: NDArray[np.integer], q: float) -> NDArray[np.float64]:
@@ -69,8 +74,7 @@ def quantile(counts: NDArray[np.integer], q: float) -> NDArray[np.float64]:
     :param counts: (..., BUCKETS)
     :returns: (...), NaN where there is no observation
     """
-    bucket = bucket_of_quantile(counts, q)
-    return np.where(bucket >= 0, (_EDGES[bucket] + _EDGES[bucket + 1]) / 2, np.nan)
+    return np.append((_EDGES[:-1] + _EDGES[1:]) / 2, np.nan)[bucket_of_quantile(counts, q)]
 
 
 def coarsen(counts: NDArray[np.integer], edges_seconds: NDArray[np.float64]) -> NDArray[np.int64]:

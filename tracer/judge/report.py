@@ -1,0 +1,174 @@
+"""
+The report: where the tail of step latency went, and who took it. A screen of plain text for people,
+a dictionary for programs.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from tracer import catalog
+from tracer.catalog import Group
+from tracer.judge.words import CAUSES, clipped, count, duration, percent
+from tracer.ledger.summary import ByCause, SlowStep, StepRow, Summary
+from tracer.model import Aggressor
+
+WIDTH = 100
+
+_ROWS, _TAILS, _CAUSES, _BLAMES, _SLOWEST = 12, 3, 4, 8, 5  # what fits one screen
+_SHOWN = Group.ON_CPU, Group.WANTED, Group.WAITED
+_SURE = 1000  # below as many steps the p999 is the longest step
+_MINOR = 0.05  # of what a step took longer: causes with less are not named
+_ALL_BUT = 0.9  # an aggressor with this part of a wait is the one to name
+
+
+def as_dict(summary: Summary) -> dict[str, Any]:
+    """The summary for JSON: all rows, times in seconds."""
+    return asdict(summary)
+
+
+def report(summary: Summary) -> list[str]:
+    """Lines of at most WIDTH columns."""
+    sections = [list(_header(summary))]
+    if summary.rows:
+        sections += [list(_table(summary)), list(_tails(summary))]
+    sections += [list(_blame(summary)), list(_slowest(summary)), list(_absent(summary))]
+    lines = [line for section in sections if section for line in ["", *section]]
+    return lines[1:]
+
+
+def explain(step: SlowStep) -> str:
+    """Why a step took longer than its like, in a sentence or two."""
+    longer = step.elapsed - step.median
+    title = f"step {step.number} {step.step} of {step.tenant} took {duration(step.elapsed)}"
+    if longer <= 0:
+        return f"{title}, no longer than the median."
+    excess = _excess(step.seconds, step.typical)
+    causes = [(cause, s) for cause, s in excess if s >= _MINOR * longer][:_CAUSES]
+    named = _one_aggressor(step)
+    parts = [
+        f"{duration(s)} {CAUSES[cause]}{f' by {named}' if cause == 'preempted' and named else ''}"
+        for cause, s in causes
+    ]
+    text = f"{title}, {duration(longer)} longer than the median: {', '.join(parts)}."
+    if not named and step.aggressors:
+        instead = [f"{_who(a)} {duration(a.seconds)}" for a in step.aggressors[:3]]
+        text += f" Meanwhile on its CPU: {', '.join(instead)}."
+    if step.helper_wait >= _MINOR * longer:
+        text += f" Its helper threads wanted a CPU for {duration(step.helper_wait)}"
+        text += f", at worst {duration(step.helper_worst)} at once."
+    return text
+
+
+def _header(summary: Summary) -> Iterator[str]:
+    kinds = {row.step for row in summary.rows if not row.is_stage}
+    tenants = {row.tenant for row in summary.rows}
+    parts = [duration(summary.seconds), count(summary.steps, "step")]
+    parts += [count(len(kinds), "kind"), count(len(tenants), "tenant")]
+    parts += ["nothing lost" if not summary.lost else "LOSSES, see below"]
+    yield f"tailtrace: {', '.join(parts)}"
+    if not summary.rows:
+        yield "No step has ended yet. Does the engine mark its steps, and do the targets match it?"
+
+
+def _table(summary: Summary) -> Iterator[str]:
+    form = "{:15} {:16} {:>9} {:>8} {:>8} {:>9} {:>8} {:>6} {:>6} {:>6}"
+    titles = ("TENANT", "STEP", "COUNT", "P50", "P99", "P999 ", "P999/P50")
+    yield form.format(*titles, "ON CPU", "WANTED", "WAITED")
+    for row in summary.rows[:_ROWS]:
+        total = sum(row.seconds.values())
+        yield form.format(
+            clipped(row.tenant, 15),
+            clipped(f"- {row.step}" if row.is_stage else row.step, 16),
+            f"{row.count:,}",
+            duration(row.p50),
+            duration(row.p99),
+            duration(row.p999) + ("*" if row.count < _SURE else " "),
+            f"{row.p999 / row.p50:,.1f}",
+            *(percent(_of(row.seconds, group), total) for group in _SHOWN),
+        )
+    if len(summary.rows) > _ROWS:
+        yield f"and {len(summary.rows) - _ROWS} more"
+    if any(row.count < _SURE for row in summary.rows[:_ROWS]):
+        yield f"* of fewer than {_SURE:,} steps the P999 is the longest"
+    unexplained = _of_all(summary, Group.REMAINDER)
+    total = sum(_of_all(summary, group) for group in Group)
+    yield f"{percent(unexplained, total)} of the time is unexplained"
+
+
+def _tails(summary: Summary) -> Iterator[str]:
+    rows = [row for row in summary.rows if _tail_seconds(row) > 0]
+    if not rows:
+        return
+    yield "Where the tail went: the average step beyond P99, against a median one"
+    for row in sorted(rows, key=_tail_seconds, reverse=True)[:_TAILS]:
+        longer = sum(row.tail.values()) - sum(row.typical.values())
+        name = f"{clipped(row.tenant, 24)} {clipped(row.step, 24)}"
+        yield f"{name}: {count(row.tail_count, 'step')}, {duration(longer)} longer"
+        for cause, seconds in _excess(row.tail, row.typical)[:_CAUSES]:
+            yield f"  {duration(seconds):>8} {percent(seconds, longer):>6}  {CAUSES[cause]}"
+
+
+def _blame(summary: Summary) -> Iterator[str]:
+    if not summary.blame:
+        return
+    yield "Who had the CPU"
+    form = "{:30} {:24} {:>9}  {}"
+    yield form.format("AGGRESSOR", "VICTIM", "TIME", "THE VICTIM WAS")
+    for row in summary.blame[:_BLAMES]:
+        names = clipped(row.aggressor, 30), clipped(row.victim, 24)
+        yield form.format(*names, duration(row.seconds), CAUSES[row.cause])
+
+
+def _slowest(summary: Summary) -> Iterator[str]:
+    if not summary.slowest:
+        return
+    yield f"The slowest steps of the last {summary.window_seconds} s"
+    for step in summary.slowest[:_SLOWEST]:
+        yield from textwrap.wrap(
+            explain(step), WIDTH, initial_indent="  ", subsequent_indent="    "
+        )
+
+
+def _absent(summary: Summary) -> Iterator[str]:
+    for cause, reason in summary.cannot_tell.items():
+        yield from textwrap.wrap(f"{cause}: cannot be told here: {reason}", WIDTH)
+    if summary.lost:
+        lost = ", ".join(f"{reason} {n:,}" for reason, n in sorted(summary.lost.items()))
+        yield from textwrap.wrap(f"lost: {lost}", WIDTH)
+
+
+def _of(seconds: ByCause, group: Group) -> float:
+    return sum(seconds[cause.name] for cause in catalog.CAUSES if cause.group is group)
+
+
+def _of_all(summary: Summary, group: Group) -> float:
+    return sum(_of(row.seconds, group) for row in summary.rows if not row.is_stage)
+
+
+def _excess(seconds: ByCause, typical: ByCause) -> list[tuple[str, float]]:
+    """By how much each cause is more than in the typical step, largest first."""
+    excess = [(cause, s - typical[cause]) for cause, s in seconds.items()]
+    return sorted(((c, s) for c, s in excess if s > 0), key=lambda pair: -pair[1])
+
+
+def _tail_seconds(row: StepRow) -> float:
+    """What all steps of the tail together took longer than median ones."""
+    return row.tail_count * (sum(row.tail.values()) - sum(row.typical.values()))
+
+
+def _one_aggressor(step: SlowStep) -> str:
+    """The one that took all but a little; empty when there is none."""
+    blamed = step.blame_rest + sum(aggressor.seconds for aggressor in step.aggressors)
+    if step.aggressors and step.aggressors[0].seconds >= _ALL_BUT * blamed:
+        return _who(step.aggressors[0])
+    return ""
+
+
+def _who(aggressor: Aggressor) -> str:
+    if aggressor.name == aggressor.comm:
+        return aggressor.comm
+    return f"{aggressor.comm} ({aggressor.name})"

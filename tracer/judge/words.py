@@ -1,0 +1,55 @@
+"""Numbers and causes in words that people use."""
+
+from __future__ import annotations
+
+CAUSES: dict[str, str] = {
+    "running": "running",
+    "irq": "in interrupts",
+    "softirq": "in soft interrupts",
+    "fault": "handling page faults",
+    "steal": "stolen by the hypervisor",
+    "stall": "stalled with its virtual CPU",
+    "preempted": "preempted",
+    "runqueue": "in the run queue",
+    "quota": "throttled by the CPU quota",
+    "rt_limit": "throttled by the real-time limit",
+    "lock": "waiting for a lock",
+    "io": "waiting for storage",
+    "fault_io": "blocked in page faults",
+    "net": "waiting for a peer",
+    "gpu": "waiting for an accelerator",
+    "sleep": "asleep",
+    "other_wait": "in other waits",
+    "unexplained": "unexplained",
+}
+"""What a thread did in a cause, to follow a duration: ``3 ms in the run queue``."""
+
+_UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6))
+
+
+def duration(seconds: float) -> str:
+    """Three digits and a unit that suits: ``31.2 ms``. What rounds to no microsecond is ``0``."""
+    size = abs(seconds)
+    for unit, scale in _UNITS:
+        if size >= 0.9995 * scale:
+            value = size / scale
+            digits = 0 if value >= 99.95 else 1 if value >= 9.995 else 2
+            return f"{'-' if seconds < 0 else ''}{value:,.{digits}f} {unit}"
+    return "0"
+
+
+def percent(part: float, whole: float) -> str:
+    """``4.2 %``; a dash where there is no whole."""
+    if not whole:
+        return "-"
+    value = 100 * part / whole
+    return f"{value:.{0 if abs(value) >= 9.95 else 1}f} %"
+
+
+def count(number: int, noun: str) -> str:
+    """``1 step``, ``5,214 steps``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def clipped(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -1,0 +1,98 @@
+"""Who took the time that a tenant's threads wanted a CPU, by cause."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracer.ledger.books import CAUSE_AT
+from tracer.ledger.grouping import group
+from tracer.ledger.labels import Labels
+from tracer.model import Records, take_rows
+
+NameRunners = Callable[[Records], Sequence[str]]
+"""``struct runner`` (n,) -> names: a traced process's tenant, else a container, else the comm."""
+
+MAX_AGGRESSORS = 200
+
+_WAITED_FOR_OTHERS = CAUSE_AT["preempted"], CAUSE_AT["runqueue"]
+_NOBODY_RAN = {"steal": "hypervisor", "quota": "cpu quota", "rt_limit": "real-time limit"}
+"""Who is to blame for a cause that no thread on this machine is."""
+
+
+class Blame:
+    """Seconds by victim, aggressor and cause. Aggressors beyond MAX_AGGRESSORS are ``other``."""
+
+    def __init__(self, name_runners: NameRunners) -> None:
+        self.name_runners = name_runners
+        self._labels = Labels(MAX_AGGRESSORS)
+        self._ns: dict[tuple[int, int, int], float] = defaultdict(float)
+
+    def add(
+        self,
+        victim: NDArray[np.int64],
+        share: NDArray[np.float64],
+        ns: NDArray[np.int64],
+        aggressors: Records,
+        rest_ns: NDArray[np.int64],
+    ) -> None:
+        """
+        Which of two causes an aggressor's time was, the kernel does not say: it is split as the
+        victim's own time is.
+
+        :param victim: (n, s) number of a tenant's label, negative for none
+        :param share: (n, s) of what follows
+        :param ns: (n, c) ledgers
+        :param aggressors: (n, k) ``struct aggressor``
+        :param rest_ns: (n,) what no aggressor is known for
+        """
+        waited = ns[:, _WAITED_FOR_OTHERS]
+        total = waited.sum(axis=1, keepdims=True)
+        split = np.divide(waited, total, out=np.zeros(waited.shape), where=total > 0)
+        by, of, by_ns = self._runners(aggressors)
+        for at, cause in enumerate(_WAITED_FOR_OTHERS):
+            self._book(victim[of], share[of], by, cause, by_ns * split[of, at])
+            nobody = np.zeros(len(ns), np.int64)
+            self._book(victim, share, nobody, cause, rest_ns * split[:, at])
+        for cause_name, name in _NOBODY_RAN.items():
+            cause = CAUSE_AT[cause_name]
+            everyone = np.full(len(ns), self._labels.number(name))
+            self._book(victim, share, everyone, cause, ns[:, cause])
+
+    def seconds(self, victims: Sequence[str]) -> Iterator[tuple[tuple[str, str, str], float]]:
+        """(victim, aggressor, cause) -> seconds; ``victims`` are the labels of the numbers."""
+        causes = list(CAUSE_AT)
+        for (victim, by, cause), ns in self._ns.items():
+            yield (victims[victim], self._labels.names[by], causes[cause]), ns / 1e9
+
+    def _runners(
+        self, aggressors: Records
+    ) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.int64]]:
+        """Number of the aggressor's label, row that it belongs to, and ns, of each known one."""
+        some = np.flatnonzero(aggressors["ns"])
+        each = take_rows(aggressors.reshape(-1), some)
+        who = each["who"]
+        order, first = group(who["cgroup_id"], who["tgid"], who["tid"])
+        names = self.name_runners(who[order[first]])
+        number = np.zeros(len(each), np.int64)
+        sizes = np.diff(first, append=len(each))
+        number[order] = np.repeat([self._labels.number(name) for name in names], sizes)
+        return number, some // aggressors.shape[1], each["ns"].astype(np.int64)
+
+    def _book(
+        self,
+        victim: NDArray[np.int64],
+        share: NDArray[np.float64],
+        by: NDArray[np.int64],
+        cause: int,
+        ns: NDArray[np.floating] | NDArray[np.int64],
+    ) -> None:
+        row, column = np.nonzero((victim >= 0) & (ns > 0)[:, None])
+        victim, by = victim[row, column], by[row]
+        order, first = group(victim, by)
+        sums = np.add.reduceat((share[row, column] * ns[row])[order], first)
+        for at, amount in zip(order[first], sums, strict=True):
+            self._ns[int(victim[at]), int(by[at]), cause] += float(amount)

@@ -1,0 +1,95 @@
+"""Durations counted by row and histogram bucket, with what the observations add up to."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracer.ledger.grouping import group
+from tracer.ledger.histogram import BUCKETS, bucket_of
+
+_SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """
+    A sparse table: n cells of the rows x buckets that were observed at all.
+
+    What a row is, its users say. With the ledgers summed by bucket of the step's wall time it
+    tells what the slow steps are made of, without keeping any step.
+    """
+
+    cell: NDArray[np.int64]
+    """(n,) row * BUCKETS + bucket, ascending."""
+
+    count: NDArray[np.int64]
+    ns: NDArray[np.int64]
+    """(n, c) what the observations of a cell add up to."""
+
+    @classmethod
+    def of(
+        cls, row: NDArray[np.int64], duration_ns: NDArray[np.int64], ns: NDArray[np.int64]
+    ) -> Profile:
+        """One observation each; ``ns`` is (n, c), where c may be 0."""
+        one = np.ones(len(row), np.int64)
+        return cls(row * BUCKETS + bucket_of(duration_ns), one, ns)._merged()
+
+    @classmethod
+    def empty(cls, columns: int) -> Profile:
+        none = np.zeros(0, np.int64)
+        return cls(none, none, np.zeros((0, columns), np.int64))
+
+    @classmethod
+    def total(cls, profiles: Sequence[Profile]) -> Profile:
+        """The sum of one or more."""
+        parts = [(p.cell, p.count, p.ns) for p in profiles]
+        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))._merged()
+
+    def _merged(self) -> Profile:
+        order, first = group(self.cell)
+        return Profile(
+            self.cell[order[first]],
+            np.add.reduceat(self.count[order], first),
+            np.add.reduceat(self.ns[order], first, axis=0),
+        )
+
+    def rows(self) -> list[int]:
+        """Those with an observation, ascending."""
+        return [int(row) for row in np.unique(self.cell // BUCKETS)]
+
+    def row(self, row: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Counts (BUCKETS,) and sums (BUCKETS, c) of a row."""
+        first, last = np.searchsorted(self.cell, [row * BUCKETS, (row + 1) * BUCKETS])
+        bucket = self.cell[first:last] - row * BUCKETS
+        counts, ns = np.zeros(BUCKETS, np.int64), np.zeros((BUCKETS, self.ns.shape[1]), np.int64)
+        counts[bucket], ns[bucket] = self.count[first:last], self.ns[first:last]
+        return counts, ns
+
+
+class Window:
+    """The profile of the last seconds, kept in slots of one second."""
+
+    def __init__(self, seconds: int, columns: int) -> None:
+        self._seconds = seconds
+        self._slots: deque[tuple[int, Profile]] = deque()
+        self._none = Profile.empty(columns)
+
+    def add(self, profile: Profile, now_ns: int) -> None:
+        self._expire(now_ns)
+        second = now_ns // _SECOND
+        if self._slots and self._slots[-1][0] == second:
+            profile = Profile.total([self._slots.pop()[1], profile])
+        self._slots.append((second, profile))
+
+    def profile(self, now_ns: int) -> Profile:
+        self._expire(now_ns)
+        return Profile.total([self._none, *(profile for _, profile in self._slots)])
+
+    def _expire(self, now_ns: int) -> None:
+        while self._slots and self._slots[0][0] <= now_ns // _SECOND - self._seconds:
+            self._slots.popleft()

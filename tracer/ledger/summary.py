@@ -1,0 +1,193 @@
+"""
+What a report says about a period, as plain data: from a running agent's totals, or from totals fed
+with a recording. All times are seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracer.catalog import CAUSES
+from tracer.ledger.histogram import bucket_of_quantile, bucket_of_rank, quantile
+from tracer.ledger.totals import Totals
+from tracer.model import Aggressor, Steps, take_rows
+
+ByCause = Mapping[str, float]
+
+_MEDIAN_BAND = 0.4, 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRow:
+    """All steps of a kind that served a tenant."""
+
+    tenant: str
+    step: str
+    is_stage: bool
+    count: int
+    p50: float
+    p99: float
+    p999: float
+    seconds: ByCause
+    """The tenant's share of all steps."""
+
+    typical: ByCause
+    """A step between the 40th and the 60th percentile of wall time, on average."""
+
+    tail: ByCause
+    """A step beyond the 99th percentile, on average; of fewer than 100 steps the longest."""
+
+    tail_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlameRow:
+    victim: str
+    aggressor: str
+    cause: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowStep:
+    """One step, to be explained against the typical one of its tenant and kind."""
+
+    number: int
+    step: str
+    tenant: str
+    """The one with the largest share."""
+
+    target: int
+    tid: int
+    end_ns: int
+    elapsed: float
+    seconds: ByCause
+    median: float
+    typical: ByCause
+    aggressors: tuple[Aggressor, ...]
+    blame_rest: float
+    helper_wait: float
+    helper_worst: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    seconds: float
+    window_seconds: int
+    """The slowest steps are those of this last part."""
+
+    steps: int
+    """Without stages."""
+
+    rows: tuple[StepRow, ...]
+    """Most time first."""
+
+    blame: tuple[BlameRow, ...]
+    """Most time first."""
+
+    slowest: tuple[SlowStep, ...]
+    """Slowest first; steps and stages."""
+
+    outside: Mapping[str, ByCause]
+    """By tenant: what kernel events told of threads in no step."""
+
+    lost: Mapping[str, int]
+    cannot_tell: Mapping[str, str]
+    """Causes that this machine cannot tell, each with the reason."""
+
+
+def summarise(totals: Totals, now_ns: int) -> Summary:
+    profile = totals.profile
+    rows = {row: _step_row(totals, row, *profile.row(row)) for row in profile.rows()}
+    blame = [
+        BlameRow(victim=victim, aggressor=aggressor, cause=cause, seconds=seconds)
+        for (victim, aggressor, cause), seconds in totals.blame.seconds(totals.tenants.names)
+    ]
+    slowest = totals.slowest.steps(now_ns)
+    return Summary(
+        seconds=(now_ns - totals.started_ns) / 1e9,
+        window_seconds=totals.window_seconds,
+        steps=totals.steps,
+        rows=tuple(sorted(rows.values(), key=lambda row: -sum(row.seconds.values()))),
+        blame=tuple(sorted(blame, key=lambda row: -row.seconds)),
+        slowest=() if slowest is None else _slow_steps(totals, slowest, rows),
+        outside={
+            name: _by_cause(totals.outside_seconds[number])
+            for number, name in enumerate(totals.tenants.names)
+            if totals.outside_seconds[number].any()
+        },
+        lost={reason: n for reason, n in totals.lost.items() if n},
+        cannot_tell=dict(totals.cannot_tell),
+    )
+
+
+def _by_cause(seconds: NDArray[np.float64]) -> ByCause:
+    return {cause.name: float(s) for cause, s in zip(CAUSES, seconds, strict=True)}
+
+
+def _step_row(
+    totals: Totals, row: int, counts: NDArray[np.int64], ns: NDArray[np.int64]
+) -> StepRow:
+    """``counts`` (BUCKETS,) and summed ledgers (BUCKETS, c) of the row, by wall time."""
+    tenant, step = totals.labels_of(row)
+    n = int(counts.sum())
+    low, high = (int(bucket_of_quantile(counts, q)) for q in _MEDIAN_BAND)
+    beyond = int(bucket_of_rank(counts, 99 * n // 100 + 1))
+    middle, tail = slice(low, high + 1), slice(beyond, None)
+    p50, p99, p999 = (float(quantile(counts, q)) / 1e9 for q in (0.5, 0.99, 0.999))
+    return StepRow(
+        tenant=tenant,
+        step=step,
+        is_stage=bool(totals.is_stage[row]),
+        count=n,
+        p50=p50,
+        p99=p99,
+        p999=p999,
+        seconds=_by_cause(totals.seconds[row]),
+        typical=_by_cause(ns[middle].sum(axis=0) / counts[middle].sum() / 1e9),
+        tail=_by_cause(ns[tail].sum(axis=0) / counts[tail].sum() / 1e9),
+        tail_count=int(counts[tail].sum()),
+    )
+
+
+def _slow_steps(totals: Totals, steps: Steps, rows: Mapping[int, StepRow]) -> tuple[SlowStep, ...]:
+    peers = [rows[row] for row in totals.largest_rows(steps)]
+    return tuple(
+        SlowStep(
+            number=int(steps.number[i]),
+            step=peer.step,
+            tenant=peer.tenant,
+            target=int(steps.target[i]),
+            tid=int(steps.tid[i]),
+            end_ns=int(steps.end_ns[i]),
+            elapsed=float(steps.elapsed_ns[i]) / 1e9,
+            seconds=_by_cause(steps.ns[i] / 1e9),
+            median=peer.p50,
+            typical=peer.typical,
+            aggressors=_aggressors(totals, steps, i),
+            blame_rest=float(steps.blame_rest_ns[i]) / 1e9,
+            helper_wait=float(steps.helper_wait_ns[i]) / 1e9,
+            helper_worst=float(steps.helper_worst_ns[i]) / 1e9,
+        )
+        for i, peer in enumerate(peers)
+    )
+
+
+def _aggressors(totals: Totals, steps: Steps, i: int) -> tuple[Aggressor, ...]:
+    of_step = steps.aggressors[i]
+    known = take_rows(of_step, of_step["ns"] > 0)
+    names = totals.blame.name_runners(known["who"])
+    return tuple(
+        Aggressor(
+            name=name,
+            pid=int(who["tgid"]),
+            tid=int(who["tid"]),
+            comm=who["comm"].decode(errors="replace"),
+            seconds=float(ns) / 1e9,
+        )
+        for name, who, ns in zip(names, known["who"], known["ns"], strict=True)
+    )

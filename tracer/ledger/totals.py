@@ -1,0 +1,191 @@
+"""
+What all steps and deschedules add up to: since the start, and over a window of seconds.
+
+Everything is bounded: tenants, step kinds of a tenant and aggressors beyond their number, in the
+order in which they are first seen, are ``other``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracer.catalog import CAUSES
+from tracer.ledger.blame import Blame, NameRunners
+from tracer.ledger.books import CAUSE_AT
+from tracer.ledger.histogram import BUCKETS
+from tracer.ledger.labels import Labels
+from tracer.ledger.profile import Profile, Window
+from tracer.ledger.slowest import Slowest
+from tracer.model import Names, Records, Steps
+
+MAX_KINDS = 64
+"""Step kinds of one tenant."""
+
+DESCHEDULES = ("steal", "preempted", "runqueue", "quota", "rt_limit")
+"""The kernel side's histograms, in the order of HIST_CAUSES in bpf/wire.h."""
+
+_MERGE_AT = 32  # batches: merging each at once would copy the whole profile every time
+
+
+class Totals:
+    """Feed it with ``add_*``; ``families`` and ``summary`` of this package read it."""
+
+    def __init__(
+        self,
+        names: Names,
+        name_runners: NameRunners,
+        started_ns: int,
+        *,
+        cannot_tell: Mapping[str, str],
+        window_seconds: int = 60,
+        max_tenants: int = 100,
+    ) -> None:
+        """
+        :param names: what the kinds and tenants of steps are numbers of; may grow
+        :param cannot_tell: causes that this machine cannot tell, each with the reason
+        """
+        self.names, self.started_ns, self.cannot_tell = names, started_ns, cannot_tell
+        self.window_seconds = window_seconds
+        self.lost: Counter[str] = Counter()
+        """By reason. Besides what others count: ``ledger_beyond_step``, steps whose pieces
+        have more time than the step."""
+
+        self.steps = 0
+        """Steps, without stages."""
+
+        self.tenants = Labels(max_tenants)
+        self.kinds: dict[int, Labels] = defaultdict(lambda: Labels(MAX_KINDS))
+        """Per tenant's number."""
+
+        rows = (max_tenants + 1) * (MAX_KINDS + 1)
+        self.seconds = np.zeros((rows, len(CAUSES)))
+        """(rows, c) of a tenant's steps, each step split by the tenants' shares."""
+
+        self.helper_seconds = np.zeros(rows)
+        self.is_stage = np.zeros(rows, np.bool_)
+        self.outside_seconds = np.zeros((max_tenants + 1, len(CAUSES)))
+        """By tenant's number: what kernel events told of threads in no step."""
+
+        self.blame = Blame(name_runners)
+        self.slowest = Slowest(window_seconds)
+        self.window = Window(window_seconds, columns=0)
+        """Wall times of steps by row."""
+
+        self.queue_waits = Profile.empty(1)
+        """By tenant's number."""
+
+        self.descheduled: Sequence[str] = ()
+        """The tenants of the rows of ``deschedules``."""
+
+        self.deschedules = np.zeros((0, len(DESCHEDULES), BUCKETS + 1), np.uint64)
+        """(tenants, DESCHEDULES, buckets and then the sum in ns) since load."""
+
+        self.deschedule_window = Window(window_seconds, columns=0)
+        """Of all causes, by row of ``deschedules``."""
+
+        self._profiles = [Profile.empty(len(CAUSES))]
+
+    @property
+    def profile(self) -> Profile:
+        """Steps and their whole ledgers by row. A step counts once for each tenant it served:
+        each of them waited for all of it."""
+        self._profiles = [Profile.total(self._profiles)]
+        return self._profiles[0]
+
+    def labels_of(self, row: int) -> tuple[str, str]:
+        """Tenant and step kind."""
+        tenant, kind = divmod(row, MAX_KINDS + 1)
+        return self.tenants.names[tenant], self.kinds[tenant].names[kind]
+
+    def largest_rows(self, steps: Steps) -> list[int]:
+        """(n,) the row of each step under the tenant with the largest share."""
+        rows = self._rows(steps)[np.arange(len(steps)), steps.share.argmax(axis=1)]
+        return [int(row) for row in rows]
+
+    def add_steps(self, steps: Steps, now_ns: int) -> None:
+        if not len(steps):
+            return
+        self.steps += int((steps.parent == 0).sum())
+        self.lost["ledger_beyond_step"] += int((steps.ns[:, CAUSE_AT["unexplained"]] < 0).sum())
+        row_of_share = self._rows(steps)
+        self._add_shares(steps, row_of_share)
+        self._add_profile(steps, row_of_share, now_ns)
+        self._add_blame(steps.take(steps.parent == 0))
+        self.slowest.add(steps, now_ns)
+
+    def add_outside(self, pieces: Records, tenant: NDArray[np.int32]) -> None:
+        """``struct piece`` (n,) in no step, and the tenants (n,) whose threads these were."""
+        victim, ns = self._tenants(tenant), pieces["ns"].astype(np.int64)
+        np.add.at(self.outside_seconds, victim, ns / 1e9)
+        everything = np.ones((len(pieces), 1))
+        rest = pieces["blame_rest_ns"].astype(np.int64)
+        self.blame.add(victim[:, None], everything, ns, pieces["aggressors"], rest)
+
+    def add_queue_waits(self, tenant: NDArray[np.int32], wait_ns: NDArray[np.int64]) -> None:
+        """Requests' waits for the engine (n,), and whose requests they were (n,)."""
+        waits = Profile.of(self._tenants(tenant), wait_ns, wait_ns[:, None])
+        self.queue_waits = Profile.total([self.queue_waits, waits])
+
+    def add_deschedules(
+        self, tenants: Sequence[str], table: NDArray[np.uint64], now_ns: int
+    ) -> None:
+        """
+        The kernel side's histograms as they are now; about once a second.
+
+        :param tenants: distinct names, slot by slot; slots may be added, never renamed
+        :param table: (slots, DESCHEDULES, buckets and then the sum in ns), cumulative
+        """
+        table = table[: len(tenants)].copy()
+        new = table[:, :, :BUCKETS].sum(axis=1)
+        new[: len(self.deschedules)] -= self.deschedules[:, :, :BUCKETS].sum(axis=1)
+        cell = np.flatnonzero(new)
+        count = new.reshape(-1)[cell].astype(np.int64)
+        self.deschedule_window.add(Profile(cell, count, np.zeros((len(cell), 0), np.int64)), now_ns)
+        self.descheduled, self.deschedules = tuple(tenants), table
+
+    def _tenants(self, ids: NDArray[np.int32]) -> NDArray[np.int64]:
+        return self.tenants.numbers(ids, self.names.tenants)
+
+    def _rows(self, steps: Steps) -> NDArray[np.int64]:
+        """(n, s) the row of each share, -1 for none."""
+        tenant, kind = np.broadcast_arrays(steps.tenant, steps.kind[:, None])
+        served = tenant >= 0
+        pairs, place = np.unique(
+            np.column_stack([tenant[served], kind[served]]), axis=0, return_inverse=True
+        )
+        row = np.array([self._row(*pair) for pair in pairs.tolist()], np.int64)
+        rows = np.full(tenant.shape, -1, np.int64)
+        rows[served] = row[place.reshape(-1)]
+        return rows
+
+    def _row(self, tenant: int, kind: int) -> int:
+        number = self.tenants.number(self.names.tenants[tenant])
+        return number * (MAX_KINDS + 1) + self.kinds[number].number(self.names.kinds[kind])
+
+    def _add_shares(self, steps: Steps, row_of_share: NDArray[np.int64]) -> None:
+        step, column = np.nonzero(row_of_share >= 0)
+        row, share = row_of_share[step, column], steps.share[step, column] / 1e9
+        # A counter cannot fall: a negative remainder is counted as lost instead.
+        np.add.at(self.seconds, row, share[:, None] * np.maximum(steps.ns[step], 0))
+        np.add.at(self.helper_seconds, row, share * steps.helper_wait_ns[step])
+        self.is_stage[row[steps.parent[step] != 0]] = True
+
+    def _add_profile(self, steps: Steps, row_of_share: NDArray[np.int64], now_ns: int) -> None:
+        step, column = np.nonzero(row_of_share >= 0)
+        # Tenants that are all ``other`` waited for the same step only once.
+        each = np.unique(np.column_stack([step, row_of_share[step, column]]), axis=0)
+        step, row = each.T
+        profile = Profile.of(row, steps.elapsed_ns[step], steps.ns[step])
+        self._profiles.append(profile)
+        if len(self._profiles) > _MERGE_AT:
+            self._profiles = [self.profile]
+        wall_times = Profile(profile.cell, profile.count, profile.ns[:, :0])
+        self.window.add(wall_times, now_ns)
+
+    def _add_blame(self, steps: Steps) -> None:
+        victim = np.where(steps.tenant >= 0, self._rows(steps) // (MAX_KINDS + 1), -1)
+        self.blame.add(victim, steps.share, steps.ns, steps.aggressors, steps.blame_rest_ns)

@@ -12,7 +12,7 @@ from typing import Any
 
 from tracer import catalog
 from tracer.catalog import Group
-from tracer.judge.words import CAUSES, clipped, count, duration, percent
+from tracer.judge.words import CAUSES, clipped, compact, count, duration, percent
 from tracer.ledger.summary import ByCause, SlowStep, StepRow, Summary
 from tracer.model import Aggressor
 
@@ -83,11 +83,11 @@ def _table(summary: Summary) -> Iterator[str]:
         yield form.format(
             clipped(row.tenant, 15),
             clipped(f"- {row.step}" if row.is_stage else row.step, 16),
-            f"{row.count:,}",
+            compact(row.count),
             duration(row.p50),
             duration(row.p99),
             duration(row.p999) + ("*" if row.count < _SURE else " "),
-            f"{row.p999 / row.p50:,.1f}",
+            f"{row.p999 / row.p50:.3g}",
             *(percent(_of(row.seconds, group), total) for group in _SHOWN),
         )
     if len(summary.rows) > _ROWS:
@@ -128,17 +128,25 @@ def _slowest(summary: Summary) -> Iterator[str]:
         return
     yield f"The slowest steps of the last {summary.window_seconds} s"
     for step in summary.slowest[:_SLOWEST]:
-        yield from textwrap.wrap(
-            explain(step), WIDTH, initial_indent="  ", subsequent_indent="    "
-        )
+        yield from _wrapped(explain(step), indent="  ")
 
 
 def _absent(summary: Summary) -> Iterator[str]:
     for cause, reason in summary.cannot_tell.items():
-        yield from textwrap.wrap(f"{cause}: cannot be told here: {reason}", WIDTH)
+        yield from _wrapped(f"{cause}: cannot be told here: {reason}")
     if summary.lost:
         lost = ", ".join(f"{reason} {n:,}" for reason, n in sorted(summary.lost.items()))
-        yield from textwrap.wrap(f"lost: {lost}", WIDTH)
+        yield from _wrapped(f"lost: {lost}")
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_on_hyphens=False,
+    )
 
 
 def _of(seconds: ByCause, group: Group) -> float:

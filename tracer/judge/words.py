@@ -25,11 +25,15 @@ CAUSES: dict[str, str] = {
 """What a thread did in a cause, to follow a duration: ``3 ms in the run queue``."""
 
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6))
+_HOUR = 3600
+_LONG = 10_000  # seconds from which on hours say more
 
 
 def duration(seconds: float) -> str:
     """Three digits and a unit that suits: ``31.2 ms``. What rounds to no microsecond is ``0``."""
     size = abs(seconds)
+    if size >= _LONG:
+        return f"{seconds / _HOUR:,.1f} h"
     for unit, scale in _UNITS:
         if size >= 0.9995 * scale:
             value = size / scale
@@ -49,6 +53,11 @@ def percent(part: float, whole: float) -> str:
 def count(number: int, noun: str) -> str:
     """``1 step``, ``5,214 steps``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def compact(number: int) -> str:
+    """At most nine characters: ``5,214``, ``120 M``."""
+    return f"{number:,}" if number < 10_000_000 else f"{number / 1e6:,.0f} M"
 
 
 def clipped(text: str, width: int) -> str:

@@ -1,0 +1,198 @@
+"""The report: what it says, and that it fits a screen."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tracer import catalog
+from tracer.judge import words
+from tracer.judge.report import WIDTH, as_dict, explain, report
+from tracer.ledger.summary import BlameRow, SlowStep, StepRow, Summary
+from tracer.model import Aggressor
+
+MS = 0.001
+
+
+def by_cause(**ms):
+    return {cause.name: ms.get(cause.name, 0) * MS for cause in catalog.CAUSES}
+
+
+DECODE = StepRow(
+    tenant="chat",
+    step="decode",
+    is_stage=False,
+    count=4711,
+    p50=10.2 * MS,
+    p99=21.0 * MS,
+    p999=31.2 * MS,
+    seconds=by_cause(running=46_000, preempted=2_000, net=2_000),
+    typical=by_cause(running=9.6, net=0.6),
+    tail=by_cause(running=10.0, preempted=18.3, runqueue=2.1, net=0.5),
+    tail_count=48,
+)
+GRPC = Aggressor(name="rl_sampling", pid=70, tid=73, comm="grpc-worker-3", seconds=18.3 * MS)
+NGINX = Aggressor(name="nginx", pid=80, tid=80, comm="nginx", seconds=2.1 * MS)
+SLOW = SlowStep(
+    number=4711,
+    step="decode",
+    tenant="chat",
+    target=1,
+    tid=42,
+    end_ns=0,
+    elapsed=31.2 * MS,
+    seconds=by_cause(running=10.1, preempted=18.3, runqueue=2.1, net=0.7),
+    median=10.2 * MS,
+    typical=by_cause(running=9.6, net=0.6),
+    aggressors=(GRPC,),
+    blame_rest=0.1 * MS,
+    helper_wait=0,
+    helper_worst=0,
+)
+SUMMARY = Summary(
+    seconds=30,
+    window_seconds=60,
+    steps=4711,
+    rows=(DECODE,),
+    blame=(BlameRow(victim="chat", aggressor="rl_sampling", cause="preempted", seconds=1.9),),
+    slowest=(SLOW,),
+    outside={},
+    lost={},
+    cannot_tell={},
+)
+
+
+def test_a_slow_step_is_explained_by_what_it_has_more_than_a_median_one():
+    assert explain(SLOW) == (
+        "step 4711 decode of chat took 31.2 ms, 21.0 ms longer than the median: "
+        "18.3 ms preempted by grpc-worker-3 (rl_sampling), 2.10 ms in the run queue."
+    )
+
+
+def test_several_aggressors_are_named_with_their_time():
+    text = explain(replace(SLOW, aggressors=(replace(GRPC, seconds=10 * MS), NGINX)))
+
+    assert "18.3 ms preempted, 2.10 ms in the run queue." in text
+    assert text.endswith(
+        "Meanwhile on its CPU: grpc-worker-3 (rl_sampling) 10.0 ms, nginx 2.10 ms."
+    )
+
+
+def test_late_helpers_are_named():
+    text = explain(replace(SLOW, helper_wait=9 * MS, helper_worst=4 * MS))
+
+    assert text.endswith("Its helper threads wanted a CPU for 9.00 ms, at worst 4.00 ms at once.")
+
+
+def test_a_step_as_long_as_the_median_needs_no_cause():
+    text = explain(replace(SLOW, elapsed=10.2 * MS))
+
+    assert text == "step 4711 decode of chat took 10.2 ms, no longer than the median."
+
+
+def test_the_table_has_quantiles_their_ratio_and_shares_of_time():
+    lines = report(SUMMARY)
+
+    assert lines[0] == "tailtrace: 30.0 s, 4,711 steps, 1 kind, 1 tenant, nothing lost"
+    (row,) = (line for line in lines if line.startswith("chat            decode"))
+    numbers = "4,711 10.2 ms 21.0 ms 31.2 ms 3.06 92 % 4.0 % 4.0 %"
+    assert row.split() == ["chat", "decode", *numbers.split()]
+
+
+def test_the_tail_is_ranked_by_cause():
+    lines = report(SUMMARY)
+
+    at = lines.index("chat decode: 48 steps, 20.7 ms longer")
+    assert lines[at + 1 : at + 4] == [
+        "   18.3 ms   88 %  preempted",
+        "   2.10 ms   10 %  in the run queue",
+        "    400 us  1.9 %  running",
+    ]
+
+
+def test_aggressors_stand_with_victim_cause_and_time():
+    (line,) = (line for line in report(SUMMARY) if line.startswith("rl_sampling"))
+
+    assert line.split() == ["rl_sampling", "chat", "1.90", "s", "preempted"]
+
+
+def test_what_cannot_be_told_and_what_was_lost_is_said():
+    lines = report(
+        replace(SUMMARY, cannot_tell={"steal": "no steal clock"}, lost={"piece_late": 3})
+    )
+
+    assert lines[0].endswith("LOSSES, see below")
+    assert lines[-2:] == ["steal: cannot be told here: no steal clock", "lost: piece_late 3"]
+
+
+def test_a_p999_of_few_steps_is_marked_as_the_longest():
+    lines = report(replace(SUMMARY, rows=(replace(DECODE, count=999),)))
+
+    assert "31.2 ms*" in "\n".join(lines)
+    assert "* of fewer than 1,000 steps the P999 is the longest" in lines
+    assert "*" not in "\n".join(report(SUMMARY))
+
+
+def test_nothing_yet_is_said_as_such():
+    lines = report(replace(SUMMARY, steps=0, rows=(), blame=(), slowest=()))
+
+    assert lines[1].startswith("No step has ended yet.")
+    assert len(lines) == 2
+
+
+long_names = st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), max_size=60)
+
+
+@settings(deadline=None)
+@given(long_names, st.floats(1e-6, 70), st.integers(0, 20))
+def test_whatever_the_names_it_fits_the_screen(name, seconds, n):
+    row = replace(DECODE, tenant=name, step=name, p999=seconds, count=10**8)
+    aggressor = replace(GRPC, name=name, comm=name[:15], seconds=seconds)
+    slow = replace(SLOW, tenant=name, step=name, elapsed=seconds, aggressors=(aggressor,) * 6)
+    blame = BlameRow(victim=name, aggressor=name, cause="rt_limit", seconds=seconds)
+    lines = report(
+        replace(
+            SUMMARY,
+            rows=(row,) * n,
+            blame=(blame,) * n,
+            slowest=(slow,) * n,
+            cannot_tell={"steal": name},
+        )
+    )
+
+    assert max(map(len, lines)) <= WIDTH
+    assert len(lines) <= 80
+
+
+def test_the_dictionary_is_json_in_seconds():
+    again = json.loads(json.dumps(as_dict(SUMMARY)))
+
+    assert again["rows"][0]["p999"] == 31.2 * MS
+    assert again["slowest"][0]["aggressors"][0]["comm"] == "grpc-worker-3"
+
+
+def test_every_cause_has_words():
+    assert list(words.CAUSES) == [cause.name for cause in catalog.CAUSES]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0, "0"),
+        (2e-7, "0"),
+        (9.996e-7, "1.00 us"),
+        (0.00052, "520 us"),
+        (0.0009996, "1.00 ms"),
+        (0.0312, "31.2 ms"),
+        (0.99996, "1.00 s"),
+        (4321, "4,321 s"),
+        (604_800, "168.0 h"),
+        (-0.002, "-2.00 ms"),
+    ],
+)
+def test_durations_have_three_digits_and_a_unit_that_suits(seconds, expected):
+    assert expected == words.duration(seconds)

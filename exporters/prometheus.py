@@ -79,7 +79,7 @@ class Page:
         self._writing = Lock()
 
     def publish(self, families: Iterable[Family]) -> None:
-        """Replace the page. The families' arrays must not change afterwards."""
+        """Replace the page. Neither the families nor their arrays may change afterwards."""
         self._edition = _Edition(tuple(families), self._clock())
 
     def problem(self) -> str:

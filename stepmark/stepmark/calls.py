@@ -88,7 +88,8 @@ def _runs(inner: Any, mark: AbstractContextManager[None]) -> Generator[Any, Any,
         try:
             resume, value = inner.send, (yield item)
         except GeneratorExit:
-            inner.close()
+            with mark:
+                inner.close()
             raise
         except BaseException as error:  # thrown in from outside: the inner one decides
             resume, value = inner.throw, error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Callable, TypeVar, Union, cast
 
 from stepmark import page as layout
@@ -26,7 +27,8 @@ now_ns = time.monotonic_ns
 Function = TypeVar("Function", bound=Callable[..., Any])
 Kept = TypeVar("Kept")
 
-_KEEP = 4096  # then start anew: an engine whose weights differ at every step must not leak
+KEPT_MARKS = 4096
+"""Then keeping starts anew: an engine whose weights differ at every step must not leak."""
 
 
 class Mark(Label):
@@ -58,7 +60,7 @@ def step(kind: str, tenants: Tenants = None) -> Mark:
     key = (kind, tuple(tenants.items()) if tenants.__class__ is dict else tenants)
     try:
         return _steps[key]
-    except KeyError:
+    except (KeyError, TypeError):
         return _keep(_steps, key, _mark(kind, tenants))
 
 
@@ -76,7 +78,11 @@ def tick(kind: str, tenants: Tenants = None) -> None:
     """
     now = now_ns()
     key = (kind, tuple(tenants.items()) if tenants.__class__ is dict else tenants)
-    thread.writer.tick(_ticks.get(key) or _keep(_ticks, key, _mark(kind, tenants, True)), now)
+    try:
+        mark = _ticks[key]
+    except (KeyError, TypeError):
+        mark = _keep(_ticks, key, _mark(kind, tenants, True))
+    thread.writer.tick(mark, now)
 
 
 def tock() -> None:
@@ -102,9 +108,10 @@ _waits: dict[str, bytes] = {}
 
 
 def _keep(kept: dict[Any, Kept], key: object, value: Kept) -> Kept:
-    if len(kept) >= _KEEP:
+    if len(kept) >= KEPT_MARKS:
         kept.clear()
-    kept[key] = value
+    with suppress(TypeError):  # a mapping of a class of its own has no hash: resolved every time
+        kept[key] = value
     return value
 
 

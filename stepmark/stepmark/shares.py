@@ -36,11 +36,24 @@ def shares_of(tenants: str | Mapping[str, int]) -> Shares:
         tenants = {tenants: 1}
     if not isinstance(tenants, Mapping):
         raise TypeError(f"tenants are {tenants!r}, must be a name or a mapping of names to weights")
-    weights = sorted(((_weight(*item), item[0]) for item in tenants.items()), reverse=True)
-    kept = weights[: layout.SHARES]
-    pairs = [(process.tenant(name), weight) for weight, name in _scaled(kept)]
-    packed = b"".join(struct.pack("=II", *pair) for pair in pairs)
-    return Shares(pairs[0][0] if pairs else 0, len(pairs), packed, len(weights) - len(kept))
+    weights = {_name(name): _weight(name, weight) for name, weight in tenants.items()}
+    kept = sorted(weights, key=weights.__getitem__, reverse=True)[: layout.SHARES]
+    ids = [process.tenant(name) for name in kept]
+    packed = [struct.pack("@II", *pair) for pair in zip(ids, scaled([weights[n] for n in kept]))]
+    return Shares(ids[0] if ids else 0, len(ids), b"".join(packed), len(weights) - len(kept))
+
+
+def scaled(weights: list[int]) -> list[int]:
+    """The same proportions within 32 bits; ``weights`` are > 0, the largest first."""
+    if not weights or weights[0] <= MAX_WEIGHT:
+        return weights
+    return [max(1, weight * MAX_WEIGHT // weights[0]) for weight in weights]
+
+
+def _name(name: str) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"tenant is {name!r}, must be a str")
+    return name
 
 
 def _weight(name: str, weight: int) -> int:
@@ -51,11 +64,3 @@ def _weight(name: str, weight: int) -> int:
     if weight < 1:
         raise ValueError(f"weight of tenant {name!r} is {weight}, must be at least 1")
     return weight
-
-
-def _scaled(weights: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """The same proportions within 32 bits. Largest first, as given."""
-    if not weights or weights[0][0] <= MAX_WEIGHT:
-        return weights
-    largest = weights[0][0]
-    return [(max(1, weight * MAX_WEIGHT // largest), name) for weight, name in weights]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.abc
 import importlib.util
 import inspect
 import sys
@@ -60,7 +59,7 @@ def _patch(module: ModuleType, path: str, mark: Mark) -> None:
         raise TypeError(f"{module.__name__}:{path} is {function!r}, must be a function or method")
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _Finder:
     """Lets the other finders find a module, and patches it when it has been loaded."""
 
     def __init__(self) -> None:
@@ -83,7 +82,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         finally:
             self._asking.name = None
         if spec and spec.loader:
-            spec.loader = _Loader(spec.loader)
+            loader: Any = _Loader(spec.loader)
+            spec.loader = loader
         return spec
 
     def loaded(self, module: ModuleType) -> None:
@@ -94,7 +94,7 @@ class _Finder(importlib.abc.MetaPathFinder):
                 warnings.warn(f"stepmark: {error}", RuntimeWarning, stacklevel=2)
 
 
-class _Loader(importlib.abc.Loader):
+class _Loader:
     """The loader that was found, with a word to the finder at the end."""
 
     def __init__(self, loader: Any) -> None:

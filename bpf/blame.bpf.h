@@ -49,7 +49,8 @@ static __always_inline void record_run(struct cpu *cpu, struct task_struct *prev
 }
 
 /* Adds to the runner's share in the piece. With more runners than room the smallest gives way; what
- * it had is no longer named. A function of its own, so that the verifier looks at it once. */
+ * it had is no longer named. Like charge_runners a global function, so that the verifier goes
+ * through it once and not again for each way that leads here. */
 __noinline int charge(struct piece *piece, const struct runner *who, u64 ns)
 {
 	u32 at = 0;
@@ -74,18 +75,19 @@ __noinline int charge(struct piece *piece, const struct runner *who, u64 ns)
 	return 0;
 }
 
-/* Charges the wait that ends now to those who ran on `cpu` since it began; returns the one with the
- * longest run. The idle task is nobody: what it had is the time a woken CPU takes to switch. */
-static __always_inline const struct runner *charge_runners(struct thread *t, struct cpu *cpu,
-							   u64 began_ns, u64 now)
+/* Charges the wait from `began_ns` to `now` to those who ran on `cpu` meanwhile; returns where in
+ * cpu->runs the longest of them stands, NR_RUNS for none. The idle task is nobody: what it had is
+ * the time that a woken CPU takes to switch. */
+__noinline u32 charge_runners(struct thread *t, struct cpu *cpu, u64 began_ns, u64 now)
 {
-	const struct runner *longest = NULL;
+	u32 longest = NR_RUNS;
 	u64 longest_ns = 0, until = now;
 
-	for (u32 i = 1; i <= NR_RUNS && until > t->queued_ns; i++) {
-		struct run *run = &cpu->runs[(cpu->recorded - i) % NR_RUNS];
-		u64 from =
-			i < NR_RUNS ? cpu->runs[(cpu->recorded - i - 1) % NR_RUNS].until_ns : until;
+	if (!t || !cpu)
+		return NR_RUNS;
+	for (u32 i = 1; i < NR_RUNS && until > t->queued_ns; i++) {
+		u32 at = (cpu->recorded - i) % NR_RUNS;
+		u64 from = cpu->runs[(at - 1) % NR_RUNS].until_ns;
 
 		if (from < t->queued_ns)
 			from = t->queued_ns;
@@ -93,21 +95,22 @@ static __always_inline const struct runner *charge_runners(struct thread *t, str
 			from = until;
 		u64 ns = until - from;
 		until = from;
-		if (run->who.tid == 0) {
+		if (cpu->runs[at].who.tid == 0) {
 			t->piece.blame_rest_ns += ns;
 			continue;
 		}
-		charge(&t->piece, &run->who, ns);
+		charge(&t->piece, &cpu->runs[at].who, ns);
 		if (ns > longest_ns) {
 			longest_ns = ns;
-			longest = &run->who;
+			longest = at;
 		}
 	}
 	if (until > t->queued_ns)
 		count_lost(LOST_BLAME_OVERWRITTEN);
 	if (began_ns < t->queued_ns)
 		count_lost(LOST_BLAME_MIGRATED);
-	t->piece.blame_rest_ns += until - began_ns;
+	if (until > began_ns)
+		t->piece.blame_rest_ns += until - began_ns;
 	return longest;
 }
 

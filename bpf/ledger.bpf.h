@@ -3,11 +3,10 @@
  * ledger.bpf.h - the books of one thread: every nanosecond since the last event goes to one cause
  * of the step that it belongs to.
  *
- *   settle()      the thread has been on the CPU until now
- *   begin_wait()  it leaves the CPU
- *   end_wait()    it is back
+ *   settle()    the thread has been on the CPU until now
+ *   gets_cpu()  it has waited until now
  *
- * A step is closed at the first of these after its mark changed, not when it ends: a mark costs the
+ * A step is closed at the first settle() after its mark changed, not when it ends: a mark costs the
  * engine no system call.
  */
 #ifndef TAILTRACE_LEDGER_BPF_H
@@ -25,15 +24,6 @@ static __always_inline u64 since(u64 then, u64 now)
 		return now - then;
 	count_lost(LOST_CLOCK_BACKWARDS);
 	return 0;
-}
-
-/* Whether the thread's time before `now` is in the books; if not, it is from now on. */
-static __always_inline bool has_books(struct thread *t, u64 now)
-{
-	if (t->at_ns)
-		return true;
-	t->at_ns = t->piece.from_ns = t->piece.until_ns = now;
-	return false;
 }
 
 static __always_inline void book(struct thread *t, enum cause cause, u64 ns)
@@ -219,25 +209,65 @@ static __always_inline void count_deschedule(struct thread *t, enum cause cause,
 	bpf_ringbuf_submit(outlier, BPF_RB_NO_WAKEUP);
 }
 
-/* From `woken_ns` on the thread wanted a CPU; before, it waited for something else. */
-static __noinline void end_wait(struct thread *t, struct cpu *cpu, u64 now)
+/* The wait that the thread was in ends at `now`. A global function, so that the verifier goes
+ * through it once. */
+__noinline int end_wait(struct thread *t, struct cpu *cpu, u64 now)
 {
+	if (!t || !cpu)
+		return 0;
 	u64 began_ns = t->woken_ns ? t->woken_ns : now;
 	u64 wanted_ns = since(began_ns, now);
-	const struct runner *by = NULL;
+	u32 longest = NR_RUNS;
 
 	if (t->cause != t->wanted)
 		book(t, t->cause, since(t->at_ns, began_ns));
-	if (t->woken_ns) {
+	if (t->woken_ns) { /* from then on it wanted a CPU */
 		book(t, t->wanted, wanted_ns);
 		if (t->wanted == CAUSE_PREEMPTED || t->wanted == CAUSE_RUNQUEUE)
-			by = charge_runners(t, cpu, began_ns, now);
-		count_deschedule(t, t->wanted, wanted_ns, now, by);
+			longest = charge_runners(t, cpu, began_ns, now);
+		count_deschedule(t, t->wanted, wanted_ns, now,
+				 longest < NR_RUNS ? &cpu->runs[longest].who : NULL);
 	}
 	wait_no_more(t);
+	return 0;
+}
+
+/* The thread has the CPU from `now` on. */
+static __always_inline void gets_cpu(struct thread *t, struct task_struct *task, struct cpu *cpu,
+				     u64 now)
+{
+	if (!t->at_ns) /* the first that we see of it */
+		t->piece.from_ns = now;
+	else if (t->cause == CAUSE_RUNNING) /* it left unseen: that time stays unexplained */
+		count_lost(LOST_SWITCH_UNSEEN);
+	else
+		end_wait(t, cpu, now);
 	t->cause = t->on_cpu = CAUSE_RUNNING;
 	t->woken_ns = 0;
 	t->at_ns = t->piece.until_ns = now;
+	t->steal_ns = steal_clock(task);
+}
+
+/* When a thread got the CPU that is on it although no event said so: when the one before it was
+ * last seen to leave. A kernel may keep switches to itself, such as those of a guarded process. */
+static __always_inline u64 got_cpu_unseen(struct thread *t, struct cpu *cpu, u64 now)
+{
+	u64 waits_since_ns = t->woken_ns ? t->woken_ns : t->at_ns;
+	u64 last_switch_ns = cpu->runs[(cpu->recorded - 1) % NR_RUNS].until_ns;
+
+	count_lost(LOST_SWITCH_UNSEEN);
+	return waits_since_ns < last_switch_ns && last_switch_ns < now ? last_switch_ns
+								       : waits_since_ns;
+}
+
+/* Whether the books know that the thread is on the CPU. If it has none yet, they begin now. */
+static __always_inline bool is_running(struct thread *t, struct task_struct *task, u64 now)
+{
+	if (t->at_ns)
+		return t->cause == CAUSE_RUNNING;
+	t->at_ns = t->piece.from_ns = t->piece.until_ns = now;
+	t->steal_ns = steal_clock(task);
+	return false;
 }
 
 #endif

@@ -52,7 +52,9 @@ static __always_inline enum mark read_mark(struct thread *t, struct task_struct 
 			return MARK_NONE;
 	}
 	if (bpf_probe_read_user(mark, sizeof(*mark), (void *)t->slot_address)) {
-		count_lost(LOST_MARK_UNREADABLE);
+		if (t->piece.step) /* between steps nothing is lost: an engine may close its page */
+			count_lost(LOST_MARK_UNREADABLE);
+		t->slot_address = 0;
 		return MARK_NONE;
 	}
 	if (mark->tid != t->tid_inside) {

@@ -45,7 +45,7 @@ static __always_inline enum cause kept_from_cpu(struct task_struct *prev, struct
 static __always_inline void leaves_cpu(struct thread *t, struct task_struct *prev,
 				       struct task_struct *next, bool runnable, u64 now)
 {
-	if (has_books(t, now))
+	if (is_running(t, prev, now))
 		settle(t, prev, now);
 	t->piece.switches++;
 	if (!runnable) {
@@ -59,14 +59,6 @@ static __always_inline void leaves_cpu(struct thread *t, struct task_struct *pre
 	t->cause = t->wanted = kept_from_cpu(prev, next);
 	t->woken_ns = now;
 	wait_for(t, bpf_get_smp_processor_id(), now);
-}
-
-static __always_inline void gets_cpu(struct thread *t, struct task_struct *next, struct cpu *cpu,
-				     u64 now)
-{
-	if (has_books(t, now))
-		end_wait(t, cpu, now);
-	t->steal_ns = steal_clock(next);
 }
 
 /* A thread that was preempted on its way to sleep is preempted, whatever its state says; and the
@@ -88,6 +80,8 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 	if (!cpu || (!leaving && !coming && !cpu->waiting))
 		return 0;
 	u64 now = bpf_ktime_get_ns();
+	if (leaving && leaving->at_ns && leaving->cause != CAUSE_RUNNING)
+		gets_cpu(leaving, prev, cpu, got_cpu_unseen(leaving, cpu, now));
 	if (cpu->waiting)
 		record_run(cpu, prev, now);
 	if (leaving) {
@@ -139,18 +133,10 @@ SEC("tp_btf/sched_migrate_task") int BPF_PROG(on_migrate, struct task_struct *ta
 
 /* Interrupts. On a CPU whose thread is not tracked they cost one look-up. */
 
-static __always_inline struct thread *interrupted(struct task_struct **task)
-{
-	*task = bpf_get_current_task_btf();
-	struct thread *t = thread_of(*task);
-
-	return t && t->cause == CAUSE_RUNNING ? t : NULL;
-}
-
 static __always_inline int irq_begins(void)
 {
-	struct task_struct *task;
-	struct cpu *cpu = interrupted(&task) ? this_cpu() : NULL;
+	struct thread *t = thread_of(bpf_get_current_task_btf());
+	struct cpu *cpu = t ? this_cpu() : NULL;
 
 	if (cpu)
 		cpu->irq_ns = bpf_ktime_get_ns();
@@ -161,31 +147,31 @@ static __always_inline int irq_begins(void)
  * kernel found it out in this interrupt (steal_clock). */
 static __always_inline int irq_ends(void)
 {
-	struct task_struct *task;
-	struct thread *t = interrupted(&task);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = thread_of(task);
 	struct cpu *cpu = t ? this_cpu() : NULL;
 
 	if (!cpu || !cpu->irq_ns)
 		return 0;
 	u64 now = bpf_ktime_get_ns(), began_ns = cpu->irq_ns;
 	cpu->irq_ns = 0;
-	if (!has_books(t, now) || began_ns < t->at_ns)
+	if (!is_running(t, task, began_ns))
 		return 0;
 	settle(t, task, began_ns);
-	t->piece.ns[CAUSE_IRQ] += since(began_ns, now);
+	book(t, CAUSE_IRQ, since(began_ns, now));
 	t->at_ns = t->piece.until_ns = now;
 	return 0;
 }
 
 static __always_inline int softirq(enum cause from_here_on)
 {
-	struct task_struct *task;
-	struct thread *t = interrupted(&task);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = thread_of(task);
 
 	if (!t)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
-	if (has_books(t, now))
+	if (is_running(t, task, now))
 		settle(t, task, now);
 	t->on_cpu = from_here_on;
 	return 0;
@@ -259,7 +245,7 @@ SEC("tp_btf/sched_process_fork") int BPF_PROG(on_fork, struct task_struct *paren
 	if (!t)
 		return 0;
 	t->cause = CAUSE_OTHER_WAIT; /* until sched_wakeup_new */
-	has_books(t, bpf_ktime_get_ns());
+	t->at_ns = t->piece.from_ns = t->piece.until_ns = bpf_ktime_get_ns();
 	return 0;
 }
 

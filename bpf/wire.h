@@ -50,6 +50,7 @@ enum lost {
 	LOST_THREAD_STORAGE,     /* no memory for a thread's state */
 	LOST_MARK_UNREADABLE,    /* the mark page was not in memory when the thread left the CPU */
 	LOST_MARK_IMPLAUSIBLE,   /* a mark from the future, or a slot that another thread holds */
+	LOST_SWITCH_UNSEEN,      /* a thread got or left the CPU without an event that said so */
 	LOST_CLOCK_BACKWARDS,    /* a stamp older than the one before it on the same thread */
 	LOST_BLAME_OVERWRITTEN,  /* a wait longer than what its CPU remembers of its runners */
 	LOST_BLAME_MIGRATED,     /* a waiting thread was moved: who ran before that is not known */

@@ -22,7 +22,7 @@ from tracer.kernel.trace import KernelTrace
 @pytest.fixture
 def trace() -> Iterator[Trace]:
     try:
-        kernel = KernelTrace(plan(Btf.of_kernel()), tenant_slots=8, outlier_ns=1_000_000)
+        kernel = KernelTrace(plan(Btf.of_kernel()), tenant_slots=8, outlier_ns=10_000)
         with kernel:
             yield Trace(kernel)
     except UnavailableError as why:

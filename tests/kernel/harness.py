@@ -19,6 +19,13 @@ from tracer.model import Records
 CAUSES = wire().names("cause", "CAUSE_")
 HERE = Path(__file__).parent
 
+Gaps = list[tuple[int, int]]
+"""Begin and end, CLOCK_MONOTONIC ns, in order of time."""
+
+
+def total_seconds(gaps: Gaps) -> float:
+    return sum(end - begin for begin, end in gaps) / 1e9
+
 
 class Victim:
     """A process of ``tests/kernel/victims.py``: says when it is ready, goes when told, reports."""
@@ -47,6 +54,10 @@ class Victim:
         out, _ = self.process.communicate(timeout=60)
         assert self.process.returncode == 0
         return json.loads(out)
+
+    def long_gaps(self) -> Gaps:
+        """Of a victim that spins: when it did not, for a millisecond or more."""
+        return [(begin, end) for begin, end in self.report() if end - begin >= 1_000_000]
 
     @classmethod
     def kill_all(cls) -> None:
@@ -80,10 +91,43 @@ class Trace:
         everything = np.concatenate(self._batches)
         return everything if tid is None else everything[everything["tid"] == tid]
 
+    def work(self, tid: int) -> Records:
+        """The pieces of what a victim did in its step, or steps, after the warm-up."""
+        pieces = self.pieces(tid)
+        return pieces[pieces["step"] > 1]
+
     def seconds(self, tid: int) -> dict[str, float]:
-        """Seconds per cause of a thread, as far as its pieces tell."""
-        total = self.pieces(tid)["ns"].sum(axis=0) / 1e9
+        """Seconds per cause of a victim's work."""
+        total = self.work(tid)["ns"].sum(axis=0) / 1e9
         return dict(zip(CAUSES, total.tolist(), strict=True))
+
+    def waits_in(self, tid: int, gaps: Gaps) -> dict[str, float]:
+        """Seconds per cause of the deschedules that fell into these gaps of a thread."""
+        waits = self.kernel.outliers()
+        waits = waits[waits["tid"] == tid]["wait"]
+        begin, end = np.array(gaps, np.uint64).reshape(-1, 2).T
+        gap = np.searchsorted(begin, waits["at_ns"]) - 1  # the last that began before it
+        waits = waits[(gap >= 0) & (waits["at_ns"] <= end[gap])]
+        total = np.bincount(waits["cause"], waits["ns"], len(CAUSES)) / 1e9
+        return dict(zip(CAUSES, total.tolist(), strict=True))
+
+    def blame(self, tid: int) -> dict[int, float]:
+        """Seconds per thread that ran while this one wanted the CPU; 0 stands for the rest."""
+        pieces = self.work(tid)
+        seconds = {0: pieces["blame_rest_ns"].sum() / 1e9}
+        for aggressor in pieces["aggressors"].ravel():
+            who = int(aggressor["who"]["tid"])
+            seconds[who] = seconds.get(who, 0) + aggressor["ns"] / 1e9
+        return seconds
+
+    def lost(self) -> dict[str, int]:
+        """
+        What was lost of the books. Not knowing whom to blame is no such loss, nor that the clocks
+        of two CPUs are nanoseconds apart.
+        """
+        counts = self.kernel.lost()
+        harmless = ("blame_overwritten", "blame_migrated", "clock_backwards")
+        return {why: n for why, n in counts.items() if n and why not in harmless}
 
     def deschedules(self, index: int) -> int:
         """Intervals counted in the histograms of a tenant slot."""

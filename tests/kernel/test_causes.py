@@ -1,0 +1,181 @@
+"""
+Each cause, provoked for real: it is named, its seconds are the victim's own, and no other cause
+takes any of them.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kernel.groups import cpu_group
+from tests.kernel.harness import CAUSES, Trace, Victim, total_seconds
+
+WAITS = CAUSES[CAUSES.index("preempted") : CAUSES.index("unexplained")]
+
+
+def assert_lands_in(seconds: dict[str, float], cause: str, truth: float) -> None:
+    """
+    Within 1 % or 2 ms of the truth, and no other wait has more than 1 % or 2 ms of it.
+
+    The truth is wall time less CPU time, so it has steal and the wait for a CPU in it; but on an
+    idle CPU the kernel counts a woken thread's CPU time from the wakeup on (rq_clock_skip_update).
+    """
+    least = max(0.01 * truth, 0.002)
+    for_cpu = seconds["runqueue"] + seconds["preempted"] + seconds["steal"]
+
+    assert seconds[cause] - least <= truth <= seconds[cause] + for_cpu + least
+    others = {w: seconds[w] for w in WAITS if w not in (cause, "runqueue", "preempted")}
+    assert {w: s for w, s in others.items() if s > least} == {}
+
+
+def slack(truth: float, trace: Trace, it: Victim) -> float:
+    """1 % of what a spinning victim missed. It cannot tell a wait from a stop of the whole CPU."""
+    return 0.01 * truth + trace.seconds(it.pid)["steal"]
+
+
+@pytest.mark.parametrize(
+    ("what", "arguments", "cause"),
+    [
+        ("sleep", (100, 5), "sleep"),
+        ("futex", (100, 5), "lock"),
+        ("flock", (500,), "lock"),
+        ("pipe", (100, 5), "net"),
+        ("epoll", (100, 5), "net"),
+        ("disk", (64,), "io"),
+        ("fault", (64,), "fault_io"),
+    ],
+)
+def test_a_wait_has_one_cause(
+    trace: Trace, victim: type[Victim], what: str, arguments: tuple[int, ...], cause: str
+) -> None:
+    it = victim(what, *arguments)
+    trace.follow(it.pid)
+    it.go()
+
+    truth = it.report()
+
+    assert_lands_in(trace.seconds(it.pid), cause, truth["waited_ns"] / 1e9)
+    assert trace.lost() == {}
+
+
+def test_a_preempted_thread_waited_as_long_as_it_saw_itself(
+    trace: Trace, victim: type[Victim], cpu: int
+) -> None:
+    hog, it = victim("burst_fifo", cpu, 3, 20, 20), victim("spin", cpu, 2)
+    trace.follow(it.pid)
+    hog.go()
+    it.go()
+
+    gaps = it.long_gaps()
+
+    waits, truth = trace.waits_in(it.pid, gaps), total_seconds(gaps)
+    assert truth > 0.5
+    assert waits["preempted"] == pytest.approx(truth, abs=slack(truth, trace, it))
+    assert trace.blame(it.pid)[hog.pid] == pytest.approx(truth, abs=2 * slack(truth, trace, it))
+
+
+def test_blame_adds_up_to_the_wait(trace: Trace, victim: type[Victim], cpu: int) -> None:
+    hogs = [victim("spin", cpu, 3) for _ in range(3)]
+    it = victim("spin", cpu, 2)
+    trace.follow(it.pid)
+    for process in (*hogs, it):
+        process.go()
+    it.report()
+
+    blame, seconds = trace.blame(it.pid), trace.seconds(it.pid)
+    waited = seconds["preempted"] + seconds["runqueue"]
+    assert waited > 1
+    assert sum(blame.values()) == pytest.approx(waited, rel=1e-6)
+    assert min(blame[hog.pid] for hog in hogs) > 0.1 * waited
+
+
+def test_every_long_wait_carries_the_step_it_fell_into(
+    trace: Trace, victim: type[Victim], cpu: int
+) -> None:
+    hog, it = victim("spin", cpu, 4), victim("spin_in_steps", cpu, 2, 7)
+    trace.follow(it.pid)
+    hog.go()
+    it.go()
+
+    steps = it.report()
+
+    waits = trace.kernel.outliers()
+    waits = waits[(waits["tid"] == it.pid) & (waits["step"] > 0)]
+    first = 2  # step 1 was the warm-up
+    true_gaps = [
+        (first + i, begin, end)
+        for i, gaps in enumerate(steps)
+        for begin, end in gaps
+        if end - begin > 1_100_000
+    ]
+    told = {int(w["wait"]["at_ns"]): int(w["step"]) for w in waits}
+    found = {
+        (number, at): step
+        for number, begin, end in true_gaps
+        for at, step in told.items()
+        if begin < at <= end
+    }
+    assert len(true_gaps) > 50
+    assert len({number for number, _ in found}) >= 0.99 * len({n for n, _, _ in true_gaps})
+    assert {n for (n, _), step in found.items() if step != n} == set()
+
+
+def test_a_real_time_hog_makes_the_woken_wait_in_the_run_queue(
+    trace: Trace, victim: type[Victim], cpu: int
+) -> None:
+    hog, it = victim("burst_fifo", cpu, 3, 10, 10), victim("wake_late", cpu, 2)
+    trace.follow(it.pid)
+    hog.go()
+    it.go()
+
+    late = it.long_gaps()
+
+    waits, truth = trace.waits_in(it.pid, late), total_seconds(late)
+    assert truth > 0.5
+    assert waits["runqueue"] + waits["preempted"] == pytest.approx(truth, rel=0.03)
+    assert waits["runqueue"] > 0.9 * truth
+    assert trace.blame(it.pid)[hog.pid] > 0.9 * truth
+
+
+def test_a_group_out_of_quota_is_throttled_not_preempted(
+    trace: Trace, victim: type[Victim], cpu: int
+) -> None:
+    it = victim("spin", cpu, 2)
+    trace.follow(it.pid)
+    with cpu_group(it.pid, quota=0.3):
+        it.go()
+        gaps = it.long_gaps()
+
+    waits, truth = trace.waits_in(it.pid, gaps), total_seconds(gaps)
+    assert truth > 1
+    assert sum(waits.values()) == pytest.approx(truth, abs=slack(truth, trace, it))
+    assert waits["quota"] > 0.99 * (truth - waits["preempted"]) - trace.seconds(it.pid)["steal"]
+
+
+def test_a_real_time_thread_out_of_budget_is_limited_not_preempted(
+    trace: Trace, victim: type[Victim], cpu: int
+) -> None:
+    it = victim("spin_fifo", cpu, 3)
+    trace.follow(it.pid)
+    with cpu_group(it.pid, rt_budget=0.5):
+        it.go()
+        gaps = it.long_gaps()
+
+    waits, truth = trace.waits_in(it.pid, gaps), total_seconds(gaps)
+    assert truth > 0.8
+    assert waits["rt_limit"] == pytest.approx(truth, abs=slack(truth, trace, it))
+
+
+def test_the_real_time_limit_of_the_whole_machine_is_named(
+    trace: Trace, victim: type[Victim], cpu: int
+) -> None:
+    rival, it = victim("spin", cpu, 5), victim("spin_fifo", cpu, 3)
+    trace.follow(it.pid)
+    rival.go()
+    it.go()
+
+    gaps = it.long_gaps()
+
+    waits, truth = trace.waits_in(it.pid, gaps), total_seconds(gaps)
+    assert truth > 0.05
+    assert waits["rt_limit"] == pytest.approx(truth, abs=slack(truth, trace, it))

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Sequence
 from tracer.catalog import (
     CAPABILITIES,
     CAUSES,
-    ENGINE_LOSSES,
-    KERNEL_LOSSES,
     LABELS,
+    LOSSES,
     METRICS,
     OPTIONAL_CAPABILITIES,
 )
@@ -62,10 +61,7 @@ def reference() -> str:
             "Values of `reason`. Without a mark, only the name of an aggressor is not known.\n",
             _table(
                 ("reason", "falsifies figures", "meaning"),
-                (
-                    (f"`{loss.name}`", "✓" * loss.falsifies, loss.help)
-                    for loss in KERNEL_LOSSES + ENGINE_LOSSES
-                ),
+                ((f"`{loss.name}`", "✓" * loss.falsifies, loss.help) for loss in LOSSES),
             ),
         ]
     )

@@ -70,6 +70,7 @@ KERNEL_LOSSES: tuple[Loss, ...] = (
     Loss("thread_storage", "the kernel had no memory to follow a thread"),
     Loss("mark_unreadable", "the mark page was not in memory when its thread left the CPU"),
     Loss("mark_implausible", "a mark from the future, or in a slot that another thread holds"),
+    Loss("switch_unseen", "a thread got or left the CPU without an event that said so"),
     Loss("clock_backwards", "a time stamp older than the one before it on the same thread"),
     Loss("blame_overwritten", "a wait longer than its CPU remembers who ran", falsifies=False),
     Loss("blame_migrated", "a waiting thread was moved: who ran before is not known", False),
@@ -78,16 +79,38 @@ KERNEL_LOSSES: tuple[Loss, ...] = (
 """In the order of ``enum lost``."""
 
 ENGINE_LOSSES: tuple[Loss, ...] = (
-    Loss("slots_full", "an engine's thread found no free slot for its marks"),
-    Loss("kinds_full", "an engine has more kinds of steps than fit into its mark page"),
-    Loss("tenants_full", "an engine has more tenants than fit into its mark page"),
-    Loss("shares_full", "a step served more tenants than one mark can hold"),
+    Loss("mark_slots_full", "an engine's thread found no free slot for its marks"),
+    Loss("mark_kinds_full", "an engine has more kinds of steps than fit into its mark page"),
+    Loss("mark_tenants_full", "an engine has more tenants than fit into its mark page"),
+    Loss("mark_shares_full", "a step served more tenants than one mark can hold"),
 )
-"""In the order of ``struct stepmark_header``."""
+"""In the order of ``struct stepmark_header``, whose fields say ``lost`` for ``mark``."""
 
-HARMLESS_LOSSES: tuple[str, ...] = tuple(
-    loss.name for loss in KERNEL_LOSSES + ENGINE_LOSSES if not loss.falsifies
+AGENT_LOSSES: tuple[Loss, ...] = (
+    Loss("mark_overrun", "marks that a ring no longer held when it was read"),
+    Loss("mark_torn", "a mark that was being written whenever it was read"),
+    Loss("mark_too_deep", "a stage in more stages than are followed"),
+    Loss("held_marks_full", "marks that waited too long for the kernel's side of their step"),
+    Loss("held_pieces_full", "pieces of ledgers that waited too long for the mark of their step"),
+    Loss("piece_late", "a piece of a ledger whose step was given up before"),
+    Loss("piece_without_mark", "a piece of a ledger whose step was never marked as finished"),
+    Loss("piece_step_unknown", "a piece of a stage that was never marked, given to its step"),
+    Loss("steal_unplaced", "more steal at the end of a step than time on the CPU"),
+    Loss("ledger_beyond_step", "a step whose ledger has more time than its marks"),
+    Loss("targets_full", "a process that matched a rule while as many as possible were traced"),
+    Loss("target_unreadable", "a process of which a rule asks what may not be read"),
+    Loss("page_unreadable", "a mark page that may not be read"),
+    Loss("page_inherited", "a mark page of the process that forked this one"),
+    Loss("page_time_namespace", "a process with another monotonic clock"),
+    Loss("page_not_memfd", "a mark page that is no memfd"),
+    Loss("page_bad_magic", "a mark page without the signature of one"),
+    Loss("page_bad_version", "a mark page of a version that is not known"),
+    Loss("page_bad_size", "a mark page whose sizes are not those of its version"),
+    Loss("page_truncated", "a mark page that is cut short"),
 )
+
+LOSSES: tuple[Loss, ...] = KERNEL_LOSSES + ENGINE_LOSSES + AGENT_LOSSES
+HARMLESS_LOSSES: tuple[str, ...] = tuple(loss.name for loss in LOSSES if not loss.falsifies)
 
 CAPABILITIES: dict[str, str] = {
     "switch": "when a thread leaves and gets a CPU",

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from tracer.catalog import CAUSES, DESCHEDULE, DESCHEDULES, KERNEL_LOSSES, METRICS, Metric, Type
+from tracer.catalog import CAUSES, DESCHEDULE, DESCHEDULES, LOSSES, METRICS, Metric, Type
 from tracer.model import Exemplar, Family, Histogram
 
 EDGES = np.geomspace(1e-5, 1.28, 18)
@@ -24,7 +24,7 @@ LABEL_VALUES: dict[str, Sequence[str]] = {
     "cpu": ["0", "1"],
     "capability": ["steal", "quota"],
     "source": ["rq"],
-    "reason": [loss.name for loss in KERNEL_LOSSES],
+    "reason": [loss.name for loss in LOSSES],
     "hook": ["sched_switch", "sched_wakeup"],
 }
 

@@ -118,6 +118,13 @@ def budget(cause: str) -> Firing:
     )
 
 
+def lost(reason: str) -> Firing:
+    return Firing(
+        {"instance": "a", "job": "tailtrace", "reason": reason, "severity": "warning"},
+        f"On a events are lost by {reason}, 2 in each second: figures of this node are too small.",
+    )
+
+
 CASES: dict[str, tuple[Series, dict[str, Firing]]] = {
     "another thread preempts slow steps": (
         merged(SLOW, descheduled("preempted", 0.15, LONG), blamed(batch=0.12, kworker=0.03)),
@@ -178,23 +185,20 @@ CASES: dict[str, tuple[Series, dict[str, Firing]]] = {
         merged(FAST, descheduled("steal", 0.15, LONG), series(STEAL, 0.2, cpu="0")),
         {},
     ),
-    "events are lost": (
-        merged(up(1), series(LOST, 2, reason="pieces_ring_full")),
-        {
-            "TailtraceLosesEvents": Firing(
-                {
-                    "instance": "a",
-                    "job": "tailtrace",
-                    "reason": "pieces_ring_full",
-                    "severity": "warning",
-                },
-                "On a events are lost by pieces_ring_full, 2 in each second: figures of this node "
-                "are too small.",
-            )
-        },
+    "events are lost, one in fifty steps": (
+        merged(FAST, series(LOST, 2, reason="pieces_ring_full")),
+        {"TailtraceLosesEvents": lost("pieces_ring_full")},
+    ),
+    "events are lost, and no step is left": (
+        merged(up(1), series(LOST, 2, reason="mark_overrun")),
+        {"TailtraceLosesEvents": lost("mark_overrun")},
+    ),
+    "one event is lost in ten thousand steps": (
+        merged(FAST, series(LOST, 0.01, reason="pieces_ring_full")),
+        {},
     ),
     "only names of aggressors are lost": (
-        merged(up(1), series(LOST, 2, reason="blame_migrated")),
+        merged(FAST, series(LOST, 2, reason="blame_migrated")),
         {},
     ),
     "the tracer does not answer": (

@@ -10,6 +10,7 @@ from tracer import catalog
 from tracer.catalog import Group, Type
 from tracer.kernel.btf import Btf, wire
 from tracer.kernel.hooks import plan
+from tracer.targets.mark_file import Reason
 
 
 def test_causes_are_in_the_kernels_order():
@@ -22,9 +23,15 @@ def test_losses_are_in_the_kernels_order():
 
 def test_engine_losses_are_in_the_mark_pages_order():
     fields = wire().dtype("stepmark_header").names or ()
-    counters = [field.removeprefix("lost_") for field in fields if field.startswith("lost_")]
+    counters = [field for field in fields if field.startswith("lost_")]
 
-    assert [loss.name for loss in catalog.ENGINE_LOSSES] == counters
+    assert [loss.name.replace("mark", "lost") for loss in catalog.ENGINE_LOSSES] == counters
+
+
+def test_every_reason_to_refuse_a_mark_page_is_named():
+    named = {loss.name for loss in catalog.AGENT_LOSSES if loss.name.startswith("page_")}
+
+    assert named == {f"page_{reason}" for reason in Reason} - {"page_no_page", "page_gone"}
 
 
 def test_capabilities_are_those_that_are_probed():
@@ -46,6 +53,7 @@ def test_names_are_unique():
     names = [metric.name for metric in catalog.METRICS]
 
     assert sorted(set(names)) == sorted(names)
+    assert len({loss.name for loss in catalog.LOSSES}) == len(catalog.LOSSES)
     assert catalog.LABELS.keys() == {label for m in catalog.METRICS for label in m.labels}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -18,18 +17,21 @@ NameRunners = Callable[[Records], Sequence[str]]
 
 MAX_AGGRESSORS = 200
 
-_WAITED_FOR_OTHERS = CAUSE_AT["preempted"], CAUSE_AT["runqueue"]
+_WAITED_FOR_OTHERS = "preempted", "runqueue"
 _NOBODY_RAN = {"steal": "hypervisor", "quota": "cpu quota", "rt_limit": "real-time limit"}
 """Who is to blame for a cause that no thread on this machine is."""
+
+_CAUSES = (*_WAITED_FOR_OTHERS, *_NOBODY_RAN)
 
 
 class Blame:
     """Seconds by victim, aggressor and cause. Aggressors beyond MAX_AGGRESSORS are ``other``."""
 
-    def __init__(self, name_runners: NameRunners) -> None:
+    def __init__(self, name_runners: NameRunners, victims: int) -> None:
+        """``victims`` is how many numbers a victim's label may have."""
         self.name_runners = name_runners
         self._labels = Labels(MAX_AGGRESSORS)
-        self._ns: dict[tuple[int, int, int], float] = defaultdict(float)
+        self._ns = np.zeros((victims, MAX_AGGRESSORS + 1, len(_CAUSES)))
 
     def add(
         self,
@@ -49,24 +51,22 @@ class Blame:
         :param aggressors: (n, k) ``struct aggressor``
         :param rest_ns: (n,) what no aggressor is known for
         """
-        waited = ns[:, _WAITED_FOR_OTHERS]
+        waited = ns[:, [CAUSE_AT[cause] for cause in _WAITED_FOR_OTHERS]]
         total = waited.sum(axis=1, keepdims=True)
         split = np.divide(waited, total, out=np.zeros(waited.shape), where=total > 0)
         by, of, by_ns = self._runners(aggressors)
-        for at, cause in enumerate(_WAITED_FOR_OTHERS):
-            self._book(victim[of], share[of], by, cause, by_ns * split[of, at])
-            nobody = np.zeros(len(ns), np.int64)
-            self._book(victim, share, nobody, cause, rest_ns * split[:, at])
-        for cause_name, name in _NOBODY_RAN.items():
-            cause = CAUSE_AT[cause_name]
-            everyone = np.full(len(ns), self._labels.number(name))
-            self._book(victim, share, everyone, cause, ns[:, cause])
+        for at, _ in enumerate(_WAITED_FOR_OTHERS):
+            self._book(victim[of], share[of], by, at, by_ns * split[of, at])
+            self._book(victim, share, 0, at, rest_ns * split[:, at])
+        for at, cause in enumerate(_NOBODY_RAN, len(_WAITED_FOR_OTHERS)):
+            everyone = self._labels.number(_NOBODY_RAN[cause])
+            self._book(victim, share, everyone, at, ns[:, CAUSE_AT[cause]])
 
     def seconds(self, victims: Sequence[str]) -> Iterator[tuple[tuple[str, str, str], float]]:
         """(victim, aggressor, cause) -> seconds; ``victims`` are the labels of the numbers."""
-        causes = list(CAUSE_AT)
-        for (victim, by, cause), ns in self._ns.items():
-            yield (victims[victim], self._labels.names[by], causes[cause]), ns / 1e9
+        for at in zip(*np.nonzero(self._ns), strict=True):
+            victim, by, cause = at
+            yield (victims[victim], self._labels.names[by], _CAUSES[cause]), self._ns[at] / 1e9
 
     def _runners(
         self, aggressors: Records
@@ -86,13 +86,11 @@ class Blame:
         self,
         victim: NDArray[np.int64],
         share: NDArray[np.float64],
-        by: NDArray[np.int64],
+        by: NDArray[np.int64] | int,
         cause: int,
         ns: NDArray[np.floating] | NDArray[np.int64],
     ) -> None:
         row, column = np.nonzero((victim >= 0) & (ns > 0)[:, None])
-        victim, by = victim[row, column], by[row]
-        order, first = group(victim, by)
-        sums = np.add.reduceat((share[row, column] * ns[row])[order], first)
-        for at, amount in zip(order[first], sums, strict=True):
-            self._ns[int(victim[at]), int(by[at]), cause] += float(amount)
+        by = by if isinstance(by, int) else by[row]
+        cell = (victim[row, column] * self._ns.shape[1] + by) * self._ns.shape[2] + cause
+        np.add.at(self._ns.reshape(-1), cell, share[row, column] * ns[row])

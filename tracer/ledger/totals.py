@@ -20,7 +20,7 @@ from tracer.ledger.histogram import BUCKETS
 from tracer.ledger.labels import Labels
 from tracer.ledger.profile import Profile, Window
 from tracer.ledger.slowest import Slowest
-from tracer.model import Names, Records, Steps
+from tracer.model import Names, Records, Steps, take_rows
 
 MAX_KINDS = 64
 """Step kinds of one tenant."""
@@ -70,7 +70,7 @@ class Totals:
         self.outside_seconds = np.zeros((max_tenants + 1, len(CAUSES)))
         """By tenant's number: what kernel events told of threads in no step."""
 
-        self.blame = Blame(name_runners)
+        self.blame = Blame(name_runners, max_tenants + 1)
         self.slowest = Slowest(window_seconds)
         self.window = Window(window_seconds, columns=0)
         """Wall times of steps by row."""
@@ -114,7 +114,7 @@ class Totals:
         row_of_share = self._rows(steps)
         self._add_shares(steps, row_of_share)
         self._add_profile(steps, row_of_share, now_ns)
-        self._add_blame(steps.take(steps.parent == 0))
+        self._add_blame(steps, row_of_share)
         self.slowest.add(steps, now_ns)
 
     def add_outside(self, pieces: Records, tenant: NDArray[np.int32]) -> None:
@@ -152,14 +152,12 @@ class Totals:
 
     def _rows(self, steps: Steps) -> NDArray[np.int64]:
         """(n, s) the row of each share, -1 for none."""
-        tenant, kind = np.broadcast_arrays(steps.tenant, steps.kind[:, None])
-        served = tenant >= 0
-        pairs, place = np.unique(
-            np.column_stack([tenant[served], kind[served]]), axis=0, return_inverse=True
-        )
-        row = np.array([self._row(*pair) for pair in pairs.tolist()], np.int64)
-        rows = np.full(tenant.shape, -1, np.int64)
-        rows[served] = row[place.reshape(-1)]
+        served = steps.tenant >= 0
+        pair = (steps.tenant.astype(np.int64) << 32 | steps.kind[:, None])[served]
+        present, place = np.unique(pair, return_inverse=True)
+        row = np.array([self._row(p >> 32, p & 0xFFFFFFFF) for p in present.tolist()], np.int64)
+        rows = np.full(served.shape, -1, np.int64)
+        rows[served] = row[place]
         return rows
 
     def _row(self, tenant: int, kind: int) -> int:
@@ -176,9 +174,10 @@ class Totals:
 
     def _add_profile(self, steps: Steps, row_of_share: NDArray[np.int64], now_ns: int) -> None:
         step, column = np.nonzero(row_of_share >= 0)
-        # Tenants that are all ``other`` waited for the same step only once.
-        each = np.unique(np.column_stack([step, row_of_share[step, column]]), axis=0)
-        step, row = each.T
+        # Once, even if several of its tenants are all ``other``.
+        step, row = np.divmod(
+            np.unique(step * len(self.seconds) + row_of_share[step, column]), len(self.seconds)
+        )
         profile = Profile.of(row, steps.elapsed_ns[step], steps.ns[step])
         self._profiles.append(profile)
         if len(self._profiles) > _MERGE_AT:
@@ -186,6 +185,9 @@ class Totals:
         wall_times = Profile(profile.cell, profile.count, profile.ns[:, :0])
         self.window.add(wall_times, now_ns)
 
-    def _add_blame(self, steps: Steps) -> None:
-        victim = np.where(steps.tenant >= 0, self._rows(steps) // (MAX_KINDS + 1), -1)
-        self.blame.add(victim, steps.share, steps.ns, steps.aggressors, steps.blame_rest_ns)
+    def _add_blame(self, steps: Steps, row_of_share: NDArray[np.int64]) -> None:
+        whole = np.flatnonzero(steps.parent == 0)  # stages are in their steps
+        victim = np.where(row_of_share >= 0, row_of_share // (MAX_KINDS + 1), -1)[whole]
+        aggressors = take_rows(steps.aggressors, whole)
+        ns, rest_ns = steps.ns[whole], steps.blame_rest_ns[whole]
+        self.blame.add(victim, steps.share[whole], ns, aggressors, rest_ns)

@@ -64,13 +64,20 @@ def _run_script(program: Sequence[str]) -> None:
 
 
 def _run_module(module: Sequence[str]) -> None:
-    if importlib.util.find_spec(module[0]) is None:
+    if not _is_module(module[0]):
         raise UsageError(f"no module {module[0]!r} on sys.path")
     sys.argv = list(module)
     try:
         runpy.run_module(module[0], run_name="__main__", alter_sys=True)
     finally:
         _tell_unused()
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # of a package around it
+        return False
 
 
 def _tell_unused() -> None:

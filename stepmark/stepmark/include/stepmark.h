@@ -61,10 +61,10 @@ struct stepmark_open {
 struct stepmark_thread {
 	struct stepmark_slot *slot;
 	struct stepmark_done *ring;
-	uint64_t number; /* the last one used */
-	int attached;    /* has looked for a slot, found or not */
-	int depth;
-	int tick; /* depth at which a tick is open; 0: none */
+	uint64_t number;   /* the last one used */
+	uint32_t attached; /* has looked for a slot, found or not */
+	uint32_t depth;
+	uint32_t tick; /* depth at which a tick is open; 0: none */
 	struct stepmark_open open[STEPMARK_DEPTH];
 };
 
@@ -445,7 +445,7 @@ static inline void stepmark_end(void)
 
 static inline void stepmark_tock_at(struct stepmark_thread *thread, uint64_t now)
 {
-	int tick = thread->tick;
+	uint32_t tick = thread->tick;
 
 	while (tick && thread->depth >= tick)
 		stepmark_end_at(thread, now);

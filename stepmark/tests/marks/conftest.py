@@ -5,12 +5,14 @@ Engines as real processes, and their mark pages read from outside, as a tracer d
 from __future__ import annotations
 
 import mmap
+import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
@@ -157,13 +159,22 @@ def started() -> Iterator[Callable[..., Engine]]:
 
         def start(*command: str | Path) -> Engine:
             process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
             )
             undo.enter_context(process)
-            undo.callback(process.kill)
+            undo.callback(_kill_with_children, process.pid)
             return Engine(process)
 
         yield start
+
+
+def _kill_with_children(session: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(session, signal.SIGKILL)
 
 
 @pytest.fixture

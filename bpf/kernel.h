@@ -66,6 +66,23 @@ struct sched_dl_entity;
 
 struct mm_struct;
 
+struct inode {
+	u32 i_rdev;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
 struct upid {
 	int nr;
 };
@@ -94,6 +111,7 @@ struct task_struct {
 	int pid;
 	int tgid;
 	struct pid *thread_pid;
+	struct files_struct *files;
 	char comm[COMM_LEN];
 };
 
@@ -115,13 +133,17 @@ struct bpf_iter__task {
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long orig_ax;
+	unsigned long di;
 };
 #define SYSCALL_OF(regs) ((s32)(regs)->orig_ax)
+#define FIRST_ARGUMENT_OF(regs) ((regs)->di)
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	s32 syscallno;
+	u64 orig_x0;
 };
 #define SYSCALL_OF(regs) ((regs)->syscallno)
+#define FIRST_ARGUMENT_OF(regs) ((regs)->orig_x0)
 #else
 #error "kernel.h: this architecture's system call number is not known"
 #endif

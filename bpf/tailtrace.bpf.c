@@ -11,29 +11,9 @@
  *   iter/task              the agent tags the threads of a target that run already
  */
 #include "ledger.bpf.h"
-#include "syscalls.bpf.h"
+#include "wait.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
-
-static __always_inline s32 blocked_syscall(struct task_struct *task)
-{
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-
-	return regs ? SYSCALL_OF(regs) : -1;
-}
-
-/* What a thread waits for that goes to sleep. Number -1 means an exception, so a page fault. */
-static __always_inline enum cause blocked_on(struct task_struct *task, s32 syscall)
-{
-	if (task->flags & PF_IO_WORKER) /* io_uring's own threads never left user mode */
-		return CAUSE_IO;
-	if (syscall == -1)
-		return CAUSE_FAULT_IO;
-	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
-		return CAUSE_IO;
-	enum cause cause = syscall_cause[syscall & (NR_SYSCALLS - 1)];
-	return cause ? cause : CAUSE_OTHER_WAIT;
-}
 
 static __always_inline enum cause kept_from_cpu(struct task_struct *prev, struct task_struct *next)
 {
@@ -55,7 +35,7 @@ static __always_inline void leaves_cpu(struct thread *t, struct task_struct *pre
 		return;
 	}
 	t->piece.involuntary++;
-	t->syscall = -1;
+	t->syscall = NO_SYSCALL;
 	t->cause = t->wanted = kept_from_cpu(prev, next);
 	t->woken_ns = now;
 	wait_for(t, bpf_get_smp_processor_id(), now);

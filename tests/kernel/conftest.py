@@ -18,11 +18,16 @@ from tracer.kernel.btf import Btf
 from tracer.kernel.hooks import plan
 from tracer.kernel.trace import KernelTrace
 
+PTMX_MAJOR = 5
+"""A device that every machine has stands for the accelerators, in the victim ``device``."""
+
 
 @pytest.fixture
 def trace() -> Iterator[Trace]:
     try:
-        kernel = KernelTrace(plan(Btf.of_kernel()), tenant_slots=8, outlier_ns=10_000)
+        here = plan(Btf.of_kernel())
+        here.constants["accelerator_majors"] = [PTMX_MAJOR, 0, 0, 0, 0, 0, 0, 0]
+        kernel = KernelTrace(here, tenant_slots=8, outlier_ns=10_000)
         with kernel:
             yield Trace(kernel)
     except UnavailableError as why:

@@ -122,11 +122,11 @@ class Trace:
 
     def lost(self) -> dict[str, int]:
         """
-        What was lost of the books. Not knowing whom to blame is no such loss, nor that the clocks
-        of two CPUs are nanoseconds apart.
+        What was lost of the books. It is no such loss not to know whom to blame, that the clocks
+        of two CPUs are nanoseconds apart, or that a kernel keeps some switches to itself.
         """
         counts = self.kernel.lost()
-        harmless = ("blame_overwritten", "blame_migrated", "clock_backwards")
+        harmless = ("blame_overwritten", "blame_migrated", "clock_backwards", "switch_unseen")
         return {why: n for why, n in counts.items() if n and why not in harmless}
 
     def deschedules(self, index: int) -> int:

@@ -41,6 +41,7 @@ def slack(truth: float, trace: Trace, it: Victim) -> float:
         ("flock", (500,), "lock"),
         ("pipe", (100, 5), "net"),
         ("epoll", (100, 5), "net"),
+        ("device", (100, 5), "gpu"),
         ("disk", (64,), "io"),
         ("fault", (64,), "fault_io"),
     ],

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -157,6 +158,15 @@ def epoll(count: str, ms: str) -> Any:
     poller = select.epoll()
     poller.register(ours, select.EPOLLIN)
     return _wait_for_bytes(int(count), float(ms), ours.fileno(), theirs.fileno(), poller.poll)
+
+
+def device(count: str, ms: str) -> Any:
+    """Poll a device file: a terminal's master side, in the place of an accelerator."""
+    ours, theirs = os.openpty()
+    poller = select.poll()
+    poller.register(ours, select.POLLIN)
+    tty.setraw(theirs)
+    return _wait_for_bytes(int(count), float(ms), ours, theirs, poller.poll)
 
 
 def _wait_for_bytes(

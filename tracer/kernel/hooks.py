@@ -25,6 +25,8 @@ SCHEDULER = (
 )
 # Time the CPU spends in interrupts: the tracepoint pairs of which a kernel has some.
 INTERRUPTS = ("irq_handler", "local_timer", "call_function", "call_function_single", "ipi")
+_ACCELERATORS = ("nvidia", "drm", "kfd", "accel", "habanalabs", "neuron")
+_MAX_ACCELERATORS = 8  # NR_ACCELERATORS in bpf/wait.bpf.h
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Plan:
     """The object: one per way to read the steal clock."""
 
     programs: tuple[str, ...]
-    constants: dict[str, int]
+    constants: dict[str, int | list[int]]
     capabilities: tuple[Capability, ...]
 
 
@@ -58,11 +60,13 @@ def plan(kernel: Btf, proc: Path = Path("/proc")) -> Plan:
         constants={
             "has_prev_state": (kernel.tracepoint_arguments("sched_switch") or 0) >= 4,
             "has_steal_clock": _is_virtual(proc),
+            "accelerator_majors": _accelerator_majors(proc),
         },
         capabilities=(
             *_scheduling(kernel),
             Capability("irq", "+".join(interrupts) or "none", _missing(interrupts)),
             Capability("softirq", "tp_btf"),
+            _gpu(proc),
             steal,
         ),
     )
@@ -97,6 +101,25 @@ def _first(name: str, reason: str, *alternatives: tuple[str, bool]) -> Capabilit
         if available:
             return Capability(name, source)
     return Capability(name, "none", reason)
+
+
+def _gpu(proc: Path) -> Capability:
+    there = any(_accelerator_majors(proc))
+    return Capability(
+        "gpu",
+        "device files" if there else "none",
+        "" if there else "no accelerator's driver is loaded",
+    )
+
+
+def _accelerator_majors(proc: Path) -> list[int]:
+    """Device numbers of known accelerators' drivers, padded to what the kernel side holds."""
+    majors = []
+    for line in (proc / "devices").read_text().partition("Block devices")[0].splitlines():
+        number, _, name = line.strip().partition(" ")
+        if name.startswith(_ACCELERATORS):
+            majors.append(int(number))
+    return (majors + [0] * _MAX_ACCELERATORS)[:_MAX_ACCELERATORS]
 
 
 def _steal(kernel: Btf, proc: Path) -> Capability:

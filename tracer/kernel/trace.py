@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import mmap
 import struct
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
@@ -39,11 +40,13 @@ class KernelTrace:
         self._object.resize_map("cpus", libbpf.possible_cpus())
         self._set_constants({**plan.constants, "outlier_ns": outlier_ns})
 
-    def _set_constants(self, constants: dict[str, int]) -> None:
+    def _set_constants(self, constants: Mapping[str, int | list[int]]) -> None:
         data = self._object.constants()
         for name, (offset, dtype) in Btf(self._object.btf).variables(".rodata").items():
             if name in constants:
-                data[offset : offset + dtype.itemsize] = np.array(constants[name], dtype).tobytes()
+                value = np.zeros(1, dtype)
+                value[0] = constants[name]
+                data[offset : offset + dtype.itemsize] = value.tobytes()
 
     def __enter__(self) -> KernelTrace:
         self._object.load()

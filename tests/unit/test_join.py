@@ -164,6 +164,28 @@ def test_a_piece_that_reaches_beyond_its_span_leaves_a_negative_remainder(join):
     assert ledger(steps) == {"sleep": 130, "unexplained": -30}
 
 
+def test_an_interrupt_between_taking_a_boundarys_time_and_writing_it_is_booked_once(join):
+    marks = np.concatenate([mark(2, 120, 150, parent=1), mark(1, 100, 200)])
+    pieces = [piece(2, 120, 170, preempted=40, running=10), piece(0, 200, 210)]
+
+    steps = join.drain(marks, np.concatenate([WATCHED, *pieces]), 300, ended=[1]).steps
+
+    assert ledger(steps, 0) == {"preempted": 40, "running": 10, "unexplained": -20}
+    assert ledger(steps, 1) == {"preempted": 40, "running": 60}
+
+
+def test_an_interrupt_in_the_writing_of_a_mark_belongs_to_that_mark(join, lost):
+    marks = np.concatenate([mark(2, 120, 200, parent=1), mark(1, 100, 300)])
+    torn = piece(2**64 - 1, 110, 180, running=15, preempted=55)
+    pieces = [piece(1, 100, 110, io=10), torn, piece(1, 200, 250, net=50)]
+
+    steps = join.drain(marks, np.concatenate([WATCHED, *pieces]), 400, ended=[1]).steps
+
+    assert ledger(steps, 0) == {"preempted": 55, "running": 5 + 20}
+    assert ledger(steps, 1) == {"io": 10, "preempted": 55, "running": 10 + 5 + 20 + 50, "net": 50}
+    assert not +lost
+
+
 def test_steal_beyond_the_time_on_the_cpu_is_counted(join, lost):
     pieces = np.concatenate([WATCHED, piece(1, 100, 190, lock=90, tail_steal=25)])
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tracer.catalog import CAUSES
 from tracer.ledger import aggressors
 from tracer.ledger.grouping import Positions
-from tracer.ledger.timeline import Timeline, after
+from tracer.ledger.timeline import Timeline, after, is_torn
 from tracer.model import Records, Steps, take_rows
 
 MAX_DEPTH = 32
@@ -75,7 +75,7 @@ def close(
     booked[piece] = True
     labelled[piece[marks["number"][mark] == pieces["step"][piece]]] = True
     lost["mark_too_deep"] += len(marks) - len(delivered)
-    lost["piece_step_unknown"] += int((booked & ~labelled).sum())
+    lost["piece_step_unknown"] += int((booked & ~labelled & ~is_torn(pieces)).sum())
     lost["steal_unplaced"] += int((booked & steal_unplaced).sum())
 
     tid = tid.copy()
@@ -93,21 +93,44 @@ def _entries(
     What each point of the timeline stands for until the next: (2n + p, causes and _SUMMED). And
     which pieces (p,) have more steal than time on the CPU after their last event.
     """
-    entries = np.zeros((len(line.ns), len(CAUSES) + len(_SUMMED)), np.int64)
-    known = np.zeros_like(line.ns)
-    known[line.begin] = known[line.end] = known_since
-    no_piece = ~line.is_piece & ~after(line.is_piece) & (line.thread == after(line.thread))
-    ran = np.maximum(after(line.ns) - np.maximum(line.ns, known), 0)
-    entries[no_piece, _RUNNING] = ran[no_piece]
-
-    tail = np.maximum(after(line.ns)[line.piece] - pieces["until_ns"].astype(np.int64), 0)
+    ns, until = pieces["ns"].astype(np.int64), pieces["until_ns"].astype(np.int64)
+    ns[:, _RUNNING] -= _before_torn(line, pieces)
+    tail = np.maximum(after(line.ns)[line.piece] - until, 0)
     tail_steal = pieces["tail_steal_ns"].astype(np.int64)
     stolen = np.minimum(tail, tail_steal)
-    ns = pieces["ns"].astype(np.int64)
     ns[:, _RUNNING] += tail - stolen
     ns[:, _STEAL] += stolen
+
+    entries = np.zeros((len(line.ns), len(CAUSES) + len(_SUMMED)), np.int64)
     entries[line.piece] = np.column_stack([ns, *(pieces[name] for name in _SUMMED)])
+    without = ~line.is_piece & ~after(line.is_piece) & (line.thread == after(line.thread))
+    entries[without, _RUNNING] = _undisturbed(line, known_since, until)[without]
     return entries, stolen < tail_steal
+
+
+def _undisturbed(
+    line: Timeline, known_since: NDArray[np.int64], until: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """
+    From each boundary to the next, what neither lies before the kernel side watched nor in a piece.
+
+    A piece may reach beyond its span: the thread was interrupted between taking the time of a
+    boundary and writing it.
+    """
+    known, ends = np.zeros_like(line.ns), np.zeros_like(line.ns)
+    known[line.begin] = known[line.end] = known_since
+    ends[line.piece] = until
+    last_piece = line.latest(line.is_piece)
+    begin = np.maximum(np.maximum(line.ns, known), np.where(last_piece >= 0, ends[last_piece], 0))
+    return np.maximum(after(line.ns) - begin, 0)
+
+
+def _before_torn(line: Timeline, pieces: Records) -> NDArray[np.int64]:
+    """(p,) what a torn piece has of the mark before: it ran there, up to the boundary."""
+    boundary = line.latest(~line.is_piece)[line.piece]
+    early = np.where(boundary >= 0, line.ns[boundary], 0) - pieces["from_ns"].astype(np.int64)
+    ran = pieces["ns"][:, _RUNNING].astype(np.int64)
+    return np.where(is_torn(pieces), np.clip(early, 0, ran), 0)
 
 
 def _steps(

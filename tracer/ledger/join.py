@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from tracer.ledger import books
 from tracer.ledger.threads import ThreadIds, Threads
-from tracer.ledger.timeline import SLOTS, thread_of
+from tracer.ledger.timeline import SLOTS, is_torn, place_of, thread_of
 from tracer.model import Records, Steps, join_records, take_rows
 
 
@@ -85,8 +85,8 @@ class Join:
             gives
         :param pieces: (p,) ``struct piece`` in the order of the kernel's ring
         :param now_ns: a time after both were read
-        :param ended: indices of targets that are gone: all of them is closed now, and the index
-            may be given to another process
+        :param ended: indices of targets that are gone and whose last pieces are here: what is held
+            of them is closed now, and the index may be given to another process
         """
         self._threads.watch(pieces)
         in_no_step = (pieces["step"] == 0) | (pieces["slot"] >= SLOTS)
@@ -94,16 +94,16 @@ class Join:
         pieces = join_records([*self._pieces, take_rows(pieces, ~in_no_step)])
         marks = join_records([*self._marks, marks])
         seen, marked = _threads_of(pieces, "process"), _threads_of(marks, "target")
-        end, begin = marks["end_ns"].astype(np.int64), pieces["from_ns"].astype(np.int64)
-        known_since, late = self._threads.known_since(marked), begin < self._threads.cut(seen)
+        end, place = marks["end_ns"].astype(np.int64), place_of(pieces)
+        known_since, late = self._threads.known_since(marked), place < self._threads.cut(seen)
 
         self._cut_complete(marked, end, marks["parent"] == 0, now_ns)
         for each in (seen, marked):
             self._threads.move_cut(each[np.isin(each // SLOTS, list(ended))], now_ns)
         self._cut_overfull(marked[end > self._threads.cut(marked)], MARKS, now_ns)
-        self._cut_overfull(seen[begin >= self._threads.cut(seen)], PIECES, now_ns)
+        self._cut_overfull(seen[place >= self._threads.cut(seen)], PIECES, now_ns)
 
-        closes, leaves = end <= self._threads.cut(marked), begin < self._threads.cut(seen)
+        closes, leaves = end <= self._threads.cut(marked), place < self._threads.cut(seen)
         self._marks = (take_rows(marks, ~closes),)
         self._pieces = (take_rows(pieces, ~leaves),)
         leaving, late = take_rows(pieces, leaves), late[leaves]
@@ -115,8 +115,9 @@ class Join:
             names=self._names,
             lost=self._lost,
         )
-        self._lost["piece_late"] += int((late & ~booked).sum())
-        self._lost["piece_without_mark"] += int((~late & ~booked).sum())
+        stray = ~booked & ~is_torn(leaving)
+        self._lost["piece_late"] += int((stray & late).sum())
+        self._lost["piece_without_mark"] += int((stray & ~late).sum())
         self._threads.forget(ended)
         outside = join_records([outside, take_rows(leaving, ~booked)])
         return Closed(steps, outside, self._tenants_of(outside))

@@ -14,12 +14,30 @@ from tracer.model import Records
 
 SLOTS = wire().enum("stepmark_limits")["STEPMARK_SLOTS"]
 
+_UNKNOWN = np.uint64(2**64 - 1)  # STEP_UNKNOWN in bpf/wire.h
+
 _T = TypeVar("_T", bound=np.generic)
 
 
 def thread_of(target: NDArray[np.integer], slot: NDArray[np.integer]) -> NDArray[np.int64]:
     """One number for the index of a target and a slot of its mark page."""
     return target.astype(np.int64) * SLOTS + slot
+
+
+def is_torn(pieces: Records) -> NDArray[np.bool_]:
+    """(p,) which pieces are of a thread that was interrupted while it wrote a mark."""
+    torn: NDArray[np.bool_] = pieces["step"] == _UNKNOWN
+    return torn
+
+
+def place_of(pieces: Records) -> NDArray[np.int64]:
+    """
+    (p,) a time at which the thread was in the mark that the piece belongs to.
+
+    Its begin; but a torn piece begins with the last event under the mark before. It ends with the
+    thread in the middle of writing: under the mark that is being written.
+    """
+    return np.where(is_torn(pieces), pieces["until_ns"], pieces["from_ns"]).astype(np.int64)
 
 
 def after(values: NDArray[_T]) -> NDArray[_T]:
@@ -34,8 +52,8 @@ class Timeline:
     """
     n marks and p pieces as one sequence of 2n + p points: by thread, then by time.
 
-    At one instant boundaries come before pieces: a piece that begins there belongs to the span
-    that begins there, never to the one that ends.
+    A piece stands at its ``place_of``. At one instant boundaries come before pieces: a piece that
+    begins there belongs to the span that begins there, never to the one that ends.
     """
 
     begin: Positions
@@ -43,7 +61,7 @@ class Timeline:
 
     end: Positions
     piece: Positions
-    """(p,) where each piece begins in the sequence."""
+    """(p,) where each piece stands in the sequence."""
 
     thread: NDArray[np.int64]
     """(2n + p,) of each point of the sequence, as the two that follow."""
@@ -56,13 +74,20 @@ class Timeline:
         n, p = len(marks), len(pieces)
         marked = thread_of(marks["target"], marks["slot"])
         thread = np.concatenate([marked, marked, thread_of(pieces["process"], pieces["slot"])])
-        ns = np.concatenate([marks["begin_ns"], marks["end_ns"], pieces["from_ns"]])
+        boundaries = np.concatenate([marks["begin_ns"], marks["end_ns"]]).astype(np.int64)
+        ns = np.concatenate([boundaries, place_of(pieces)])
         is_piece = np.arange(2 * n + p) >= 2 * n
         order = np.lexsort((is_piece, ns, thread))
         place = np.empty(len(order), np.intp)
         place[order] = np.arange(len(order))
         begin, end, piece = np.split(place, [n, 2 * n])
-        return cls(begin, end, piece, thread[order], ns[order].astype(np.int64), is_piece[order])
+        return cls(begin, end, piece, thread[order], ns[order], is_piece[order])
+
+    def latest(self, chosen: NDArray[np.bool_]) -> Positions:
+        """(2n + p,) the last chosen point up to each point, -1 when its thread has none yet."""
+        at = np.maximum.accumulate(np.where(chosen, np.arange(len(chosen)), -1))
+        latest: Positions = np.where(self.thread[at] == self.thread, at, -1)
+        return latest
 
     def between(self, entries: NDArray[np.int64]) -> NDArray[np.int64]:
         """

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tracer.errors import TailtraceError
 
-_TAIL_LINES = 30
+_TAIL_LINES = 80  # a panic with its registers and call trace
 
 
 class GuestError(TailtraceError):

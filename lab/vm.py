@@ -201,10 +201,8 @@ def booted(
     (run / "out").mkdir(parents=True)
     with (run / "disk.img").open("wb") as disk:
         disk.truncate(_DISK_BYTES)
-    task = {
-        "argv": list(command),
-        "environment": {"LAB_OUT": str(run / "out"), **(environment or {})},
-    }
+    given = {"LAB_OUT": str(run / "out"), "PYTHONPATH": str(CHECKOUT), **(environment or {})}
+    task = {"argv": list(command), "environment": given}
     (run / "command.json").write_text(json.dumps(task))
     with (run / "console.log").open("ab") as console:
         process = subprocess.Popen(

@@ -119,9 +119,10 @@ CAPABILITIES: dict[str, str] = {
     "rt_limit": "throttling by a real-time budget or the fair server",
     "irq": "time in interrupt handlers",
     "softirq": "time in deferred interrupt work",
+    "gpu": "waits in an accelerator's driver",
     "steal": "time that the hypervisor took",
 }
-OPTIONAL_CAPABILITIES = frozenset({"steal"})
+OPTIONAL_CAPABILITIES = frozenset({"gpu", "steal"})
 """Rightly missing on some machines: without a hypervisor nothing is stolen."""
 
 
@@ -180,7 +181,7 @@ STEP_SECONDS = Metric(
     "tailtrace_step_seconds_total",
     Type.COUNTER,
     ("tenant", "step", "cause"),
-    "Wall time of inference steps by cause.",
+    "Wall time of inference steps by cause. Stages are in their steps, and have rows of their own.",
 )
 BLAME = Metric(
     "tailtrace_blame_seconds_total",
@@ -245,7 +246,7 @@ LABELS: dict[str, str] = {
     "step": "kind of step, as the engine marked it",
     "cause": "where the time went",
     "victim": "the tenant that waited",
-    "aggressor": "who had the CPU: a tenant, else a container, else a thread's comm",
+    "aggressor": "who had the CPU: a tenant, a container or a pool of threads; or a limit's name",
     "cpu": "number of the CPU",
     "capability": "what the tracer can tell, or not",
     "source": "where the kernel tells it",

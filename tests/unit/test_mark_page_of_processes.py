@@ -87,11 +87,11 @@ def test_steps_stages_and_waits_arrive_as_they_were_marked(engine):
     living.do("stepmark.queued(1, 'chat')")
 
     stage, step, wait = page.finished()
-    assert [page.kind(stage["kind"]), page.kind(step["kind"])] == ["attend", "decode"]
+    assert [page.kinds[stage["kind"]], page.kinds[step["kind"]]] == ["attend", "decode"]
     assert stage["parent"] == step["number"]
-    shares = [(page.tenant(tenant), weight) for tenant, weight in step["shares"][:2].tolist()]
+    shares = [(page.tenants[tenant], weight) for tenant, weight in step["shares"][:2].tolist()]
     assert sorted(shares) == [("batch", 1), ("chat", 9)]
-    assert (wait["begin_ns"], page.tenant(wait["shares"]["tenant"][0])) == (1, "chat")
+    assert (wait["begin_ns"], page.tenants[wait["shares"]["tenant"][0]]) == (1, "chat")
     assert dict(+page.losses) == {}
     page.close()
 
@@ -102,7 +102,7 @@ def test_a_step_that_is_under_way_is_running(engine):
     page = MarkPage.open(living.pid)
 
     (running,) = page.running()
-    assert (page.kind(running["kind"]), running["tid"]) == ("decode", living.pid)
+    assert (page.kinds[running["kind"]], running["tid"]) == ("decode", living.pid)
     page.close()
 
 

@@ -179,7 +179,7 @@ def test_a_counter_never_falls_and_the_overlap_is_counted(totals):
     totals.add_steps(steps([10], sleep=11, running=0, unexplained=-1), S)
 
     assert rows(totals, catalog.STEP_SECONDS)["chat", "decode", "unexplained"] == 0
-    assert rows(totals, catalog.LOST)["ledger_beyond_step",] == 1
+    assert totals.lost["ledger_beyond_step"] == 1
 
 
 def test_a_cause_that_cannot_be_told_has_no_row(names):
@@ -287,7 +287,7 @@ def test_threads_in_no_step_are_victims_too(totals):
     totals.add_outside(pieces, np.array([1], np.int32))
 
     assert rows(totals, catalog.BLAME) == {("batch", "grpc", "runqueue"): 0.005}
-    assert summarise(totals, S).outside["batch"]["runqueue"] == 0.005
+    assert summarise(totals, {}, S).outside["batch"]["runqueue"] == 0.005
 
 
 def test_aggressors_beyond_the_cap_are_other(totals):
@@ -333,7 +333,7 @@ def test_the_tail_is_what_slow_steps_have_more_than_median_ones(totals):
     totals.add_steps(steps([10] * 990), S)
     totals.add_steps(steps([50] * 10, preempted=30, lock=5), S)
 
-    (row,) = summarise(totals, S).rows
+    (row,) = summarise(totals, {}, S).rows
 
     assert (row.count, row.tail_count) == (1000, 10)
     assert {cause: s for cause, s in row.typical.items() if s} == {"running": 0.010}
@@ -342,6 +342,6 @@ def test_the_tail_is_what_slow_steps_have_more_than_median_ones(totals):
 
 
 def test_a_summary_of_nothing_is_empty(totals):
-    summary = summarise(totals, 3 * S)
+    summary = summarise(totals, totals.lost, 3 * S)
 
     assert (summary.seconds, summary.steps, summary.rows, summary.slowest) == (3.0, 0, (), ())

@@ -56,7 +56,6 @@ def families(totals: Totals, now_ns: int, unix_seconds: float) -> Iterator[Famil
         EDGES_SECONDS,
     )
     yield from _deschedules(totals, now_ns)
-    yield Family(catalog.LOST, {(reason,): float(n) for reason, n in totals.lost.items()})
 
 
 def _histogram(counts: NDArray[np.int64], ns: NDArray[np.int64]) -> Histogram:

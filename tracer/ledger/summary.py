@@ -100,7 +100,8 @@ class Summary:
     """Causes that this machine cannot tell, each with the reason."""
 
 
-def summarise(totals: Totals, now_ns: int) -> Summary:
+def summarise(totals: Totals, lost: Mapping[str, int], now_ns: int) -> Summary:
+    """``lost`` is what all parts together could not count, by reason."""
     profile = totals.profile
     rows = {row: _step_row(totals, row, *profile.row(row)) for row in profile.rows()}
     blame = [
@@ -120,7 +121,7 @@ def summarise(totals: Totals, now_ns: int) -> Summary:
             for number, name in enumerate(totals.tenants.names)
             if totals.outside_seconds[number].any()
         },
-        lost={reason: n for reason, n in totals.lost.items() if n},
+        lost={reason: n for reason, n in lost.items() if n},
         cannot_tell=dict(totals.cannot_tell),
     )
 

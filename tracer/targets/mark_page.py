@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -79,13 +79,15 @@ class MarkPage:
         """Marks that ``finished`` could not give, by reason, since the page was opened."""
         return self._losses
 
-    def kind(self, number: int) -> str:
-        """The name of a step kind; empty when none was given or the number is out of bounds."""
-        return self._kinds[number] if 0 <= number < len(self._kinds) else ""
+    @property
+    def kinds(self) -> Sequence[str]:
+        """Names of step kinds by their number in the page; number 0 is empty: none was given."""
+        return self._kinds
 
-    def tenant(self, number: int) -> str:
-        """The name of a tenant; empty when none was given or the number is out of bounds."""
-        return self._tenants[number] if 0 <= number < len(self._tenants) else ""
+    @property
+    def tenants(self) -> Sequence[str]:
+        """Names of tenants by their number in the page; number 0 is empty: none was given."""
+        return self._tenants
 
     def finished(self) -> Records:
         """

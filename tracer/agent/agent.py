@@ -1,0 +1,182 @@
+"""
+The agent: follows targets, drains both sides, and adds up what they say.
+
+One thread does all of it. Per drain the work is a few numpy calls over whole batches, whatever the
+number of switches; only the list of processes is walked in Python, about once a second.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from types import TracebackType
+
+import numpy as np
+
+from tracer import catalog
+from tracer.agent.naming import RunnerNames
+from tracer.agent.own import by_name, machine_families, own_families
+from tracer.agent.pages import Pages
+from tracer.config import Config
+from tracer.kernel.btf import Btf, wire
+from tracer.kernel.hooks import plan
+from tracer.kernel.trace import KernelTrace
+from tracer.ledger.families import families
+from tracer.ledger.join import Join
+from tracer.ledger.labels import Labels
+from tracer.ledger.summary import Summary, summarise
+from tracer.ledger.totals import Totals
+from tracer.model import Capability, Family, Records, Target, take_rows
+from tracer.targets.cgroups import Cgroups
+from tracer.targets.processes import Processes
+
+SECOND = 1_000_000_000
+_HURRY = 0.25  # of a ring: fuller than this, the next drain comes four times as soon
+_STEP = wire().enum("stepmark_what")["STEPMARK_STEP"]
+
+_NOT_MEASURED = {
+    "fault": "page faults are not timed: their time on the CPU is in `running`",
+    "stall": "stops of a virtual CPU without a steal clock are not measured: they are in `running`",
+}
+
+
+class Agent:
+    """
+    A context manager: the kernel side is attached inside of it.
+
+    Raises UnavailableError where this kernel or the privileges do not allow that.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._plan = plan(Btf.of_kernel())
+        self._slots = Labels(config.tenants.max)
+        self._kernel = KernelTrace(
+            self._plan,
+            tenant_slots=config.tenants.max + 1,
+            outlier_ns=int(config.outlier_ms * 1e6),
+        )
+        self._processes = Processes(config)
+        self._undo = ExitStack()
+        self._drain_seconds = 0.0
+
+    @property
+    def capabilities(self) -> tuple[Capability, ...]:
+        return self._plan.capabilities
+
+    @property
+    def targets(self) -> list[Target]:
+        return list(self._pages.targets.values())
+
+    def __enter__(self) -> Agent:
+        self._undo.enter_context(self._kernel)
+        self._pages = Pages(self._kernel, self._slots)
+        self._totals = Totals(
+            self._pages.names,
+            RunnerNames(self._pages.target_of, Cgroups()),
+            time.monotonic_ns(),
+            cannot_tell=self._cannot_tell(),
+            window_seconds=self._config.window_seconds,
+            max_tenants=self._config.tenants.max,
+        )
+        self._join = Join(self._pages.page_names, self._totals.lost)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._undo.close()
+
+    def _cannot_tell(self) -> dict[str, str]:
+        causes = {cause.name for cause in catalog.CAUSES}
+        unavailable = {
+            each.name: each.reason
+            for each in self.capabilities
+            if each.name in causes and not each.available
+        }
+        return _NOT_MEASURED | unavailable
+
+    def run(self, stopped: Callable[[], bool], every_second: Callable[[], None]) -> None:
+        """Trace until ``stopped``, asked at every drain; ``every_second`` may publish."""
+        next_second = 0
+        while not stopped():
+            now = time.monotonic_ns()
+            if now >= next_second:
+                self.follow()
+                fill = self.drain()
+                every_second()
+                next_second = now + SECOND
+            else:
+                fill = self.drain()
+            time.sleep(self._config.drain_ms / 1e3 / (4 if fill > _HURRY else 1))
+        self.drain(last=True)
+
+    def follow(self) -> None:
+        """Look for new processes and those that are gone."""
+        changes = self._processes.scan()
+        if changes.gone:
+            self.drain(gone=changes.gone)
+        self._pages.follow(changes)
+
+    def drain(self, gone: list[Target] | None = None, last: bool = False) -> float:
+        """
+        Read and join what both sides have. Returns how full the fullest ring was, 0 to 1.
+
+        :param gone: targets that have ended: all of theirs is closed now
+        :param last: so is all of everybody's
+        """
+        began = time.perf_counter()
+        ended = [target.index for target in gone or ()]
+        fill = self._kernel.fill
+        marks, pieces = self._pages.finished(), self._kernel.pieces()
+        self._kernel.outliers()
+        fill = max(fill, self._pages.fill(marks))
+        self._pages.forget(gone or [])
+        if last:
+            ended = list(self._pages.targets)
+        self._add(marks, pieces, ended)
+        self._drain_seconds += time.perf_counter() - began
+        return fill
+
+    def _add(self, marks: Records, pieces: Records, ended: list[int]) -> None:
+        now = time.monotonic_ns()
+        is_step = marks["what"] == _STEP
+        queued = take_rows(marks, ~is_step)
+        closed = self._join.drain(take_rows(marks, is_step), pieces, now, ended)
+        self._totals.add_steps(closed.steps, now)
+        self._totals.add_outside(closed.outside, closed.outside_tenant)
+        if len(queued):
+            tenant = np.where(queued["nr_shares"] > 0, queued["shares"]["tenant"][:, 0], 0)
+            self._totals.add_queue_waits(
+                self._pages.page_names.tenants[queued["target"], tenant],
+                (queued["end_ns"] - queued["begin_ns"]).astype(np.int64),
+            )
+
+    def losses(self) -> Counter[str]:
+        """What was not counted, by reason, since the start: of all parts together."""
+        return (
+            self._totals.lost
+            + Counter(self._kernel.lost())
+            + self._pages.losses
+            + Counter(self._processes.losses)
+        )
+
+    def families(self) -> Iterator[Family]:
+        """Everything that is exported, as of now."""
+        now = time.monotonic_ns()
+        self._totals.add_deschedules(self._slots.names, self._kernel.histograms, now)
+        yield from families(self._totals, now, time.time())
+        losses = self.losses()
+        yield by_name(catalog.LOST, {loss.name: losses[loss.name] for loss in catalog.LOSSES})
+        yield by_name(catalog.TARGETS, Counter(target.tenant for target in self.targets))
+        yield from machine_families(self.capabilities)
+        yield from own_families(self._drain_seconds, self._kernel.run_times())
+
+    def summary(self) -> Summary:
+        now = time.monotonic_ns()
+        return summarise(self._totals, self.losses(), now)

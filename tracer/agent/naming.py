@@ -1,0 +1,43 @@
+"""
+Names for what the kernel side knows by number: tenants by slot, runners by thread and group.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tracer.model import Records, Target
+from tracer.targets.cgroups import Cgroups
+
+# A number behind a separator tells threads of a pool apart: worker-3, kworker/u8:1.
+_POOL_NUMBER = re.compile(r"(?<=[-_:/.#])u?\d+")
+
+
+def pool_of(comm: str) -> str:
+    """The comm of a thread without what tells it from the others of its pool: ``worker-*``."""
+    return _POOL_NUMBER.sub("*", comm)
+
+
+class RunnerNames:
+    """``struct runner`` -> the name under which it is blamed."""
+
+    def __init__(self, target_of: Callable[[int], Target | None], cgroups: Cgroups) -> None:
+        """``target_of`` tells the target with this pid."""
+        self._target_of, self._cgroups = target_of, cgroups
+
+    def __call__(self, runners: Records) -> Sequence[str]:
+        """
+        For each of (n,): a target's tenant, with the pool of the thread unless it is the process's
+        main one; else the container; else the pool.
+        """
+        return [self._name(runner) for runner in runners]
+
+    def _name(self, runner: np.void) -> str:
+        pool = pool_of(runner["comm"].decode(errors="replace"))
+        target = self._target_of(int(runner["tgid"]))
+        if target:
+            return target.tenant if pool == pool_of(target.name) else f"{target.tenant}/{pool}"
+        return self._cgroups.name_of(int(runner["cgroup_id"])) or pool

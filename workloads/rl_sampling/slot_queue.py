@@ -19,7 +19,7 @@ import os
 import select
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
@@ -128,15 +128,6 @@ class SlotQueue:
         self._slots = shared["slots"][0]
         self._posted = Doorbell(inference)
         self._answered = [Doorbell(fd) for fd in samplers]
-
-    def close(self) -> None:
-        os.close(self._lock_fd)
-
-    def census(self) -> Mapping[State, int]:
-        """How many slots are in each state."""
-        with self._locked():
-            counts = np.bincount(self._states, minlength=len(State))
-        return {state: int(counts[state]) for state in State}
 
     # The sampler's side.
 

@@ -32,10 +32,11 @@ def test_a_shared_step_counts_for_each_of_its_tenants_and_once_for_all() -> None
     assert counts == {None: 3, "a": 2, "b": 3}
 
 
-def test_rates_are_over_the_time_from_the_first_begin_to_the_last_end() -> None:
-    rows = [Timed("infer", 1, 500 * MS, 600 * MS), Timed("infer", 1, 900 * MS, 1000 * MS)]
+def test_a_kind_is_spread_from_its_first_begin_to_its_last_end() -> None:
+    rows = [Timed("infer", 1, 500 * MS, 600 * MS, {}), Timed("infer", 1, 900 * MS, 1000 * MS, {})]
+    other = Timed("sample", 2, 0, 9000 * MS, {})
 
-    assert [summary.per_second for summary in summarise(rows)] == [4.0]
+    assert [(s.count, s.seconds) for s in summarise([*rows, other])] == [(2, 0.5), (1, 9.0)]
 
 
 def test_nothing_timed_is_no_row() -> None:
@@ -50,5 +51,5 @@ def test_rows_survive_being_written() -> None:
     write(own.rows, file)
     file.seek(0)
 
-    assert own.rows == read(file)
+    assert list(own.rows) == read(file)
     assert [row.step for row in own.rows] == ["queued", "infer"]

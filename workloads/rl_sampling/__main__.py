@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -35,7 +36,7 @@ def main() -> int:
     if options.json:
         print(json.dumps(_summary(options, placed, summaries), indent=2))
     else:
-        print(account.table(summaries))
+        print(_headline(options, placed), account.table(summaries), sep="\n")
     return 0
 
 
@@ -47,8 +48,8 @@ def _run(options: Options, placed: Pinning) -> list[Timed]:
         Company(queue, blas_threads=1 + options.helpers) as company,
     ):
         _start(company, options, placed)
-        for elapsed in company.watch(options.duration):
-            _progress(elapsed, options.duration)
+        for seconds_left in company.watch(options.duration):
+            _progress(seconds_left)
         return company.stop("sampler") + company.stop("inference")
 
 
@@ -88,9 +89,24 @@ def _summary(options: Options, placed: Pinning, summaries: Sequence[Summary]) ->
     }
 
 
-def _progress(elapsed: float, duration: float) -> None:
+def _headline(options: Options, placed: Pinning) -> str:
+    parts = {
+        f"{sum(options.samplers.values())} samplers": placed.samplers,
+        "inference thread": placed.inference_thread,
+        f"{options.service_threads} service threads": placed.service_threads,
+    }
+    if options.antagonist:
+        parts["antagonist"] = placed.neighbour
+    return f"{options.variant}: " + ", ".join(
+        f"{part} on CPU {numbers(sorted(cpus))}" for part, cpus in parts.items()
+    )
+
+
+def _progress(seconds_left: float) -> None:
     if sys.stderr.isatty():
-        print(f"\rrl_sampling: {elapsed:.0f} of {duration:g} s ", end="", file=sys.stderr)
+        # What is printed next overwrites it.
+        state = "starting" if seconds_left == math.inf else f"{seconds_left:.0f} s left"
+        print(f"rl_sampling: {state:20}", end="\r", file=sys.stderr)
 
 
 def _say(line: str) -> None:

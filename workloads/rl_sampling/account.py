@@ -9,16 +9,19 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from typing import IO
+from dataclasses import dataclass
+from typing import IO, NamedTuple
 
 import numpy as np
 
+KEPT = 300_000
+"""Rows in an account, the latest: some minutes of the default run, at most 100 MB."""
 
-@dataclass(frozen=True, slots=True)
-class Timed:
+
+class Timed(NamedTuple):
     """One step, one stage inside a step, or one request's wait in the queue."""
 
     step: str
@@ -27,7 +30,7 @@ class Timed:
     """CLOCK_MONOTONIC, as the end."""
 
     end_ns: int
-    tenants: Mapping[str, int] = field(default_factory=dict)
+    tenants: Mapping[str, int]
     """Requests per tenant. Empty for a stage, which serves whom its step serves."""
 
 
@@ -35,7 +38,7 @@ class Account:
     """What the thread that made it measured."""
 
     def __init__(self) -> None:
-        self.rows: list[Timed] = []
+        self.rows: deque[Timed] = deque(maxlen=KEPT)
         self._tid = threading.get_native_id()
 
     @contextmanager
@@ -50,10 +53,10 @@ class Account:
         self.rows.append(Timed(step, self._tid, begin_ns, end_ns, tenants or {}))
 
 
-def write(rows: Sequence[Timed], file: IO[str]) -> None:
+def write(rows: Iterable[Timed], file: IO[str]) -> None:
     """A line of JSON for each row, so that accounts can be joined."""
     for row in rows:
-        file.write(json.dumps(asdict(row)) + "\n")
+        file.write(json.dumps(row._asdict()) + "\n")
 
 
 def read(file: IO[str]) -> list[Timed]:
@@ -69,7 +72,9 @@ class Summary:
     """None for all tenants together. A step that served two counts for either of them."""
 
     count: int
-    per_second: float
+    seconds: float
+    """What they are spread over: from the first begin to the last end of this kind."""
+
     p50_ms: float
     p99_ms: float
     p999_ms: float
@@ -77,32 +82,31 @@ class Summary:
 
 
 def summarise(rows: Sequence[Timed]) -> list[Summary]:
-    """By step kind; for each first all tenants together, then each of them."""
-    groups: dict[tuple[str, str | None], list[int]] = {}
+    """By step kind, in order of appearance; first all tenants together, then each of them."""
+    kinds: dict[str, list[Timed]] = defaultdict(list)
     for row in rows:
-        for tenant in (None, *row.tenants):
-            groups.setdefault((row.step, tenant), []).append(row.end_ns - row.begin_ns)
-    seconds = _span_s(rows)
-    ordered = sorted(groups, key=lambda key: (key[0], key[1] or ""))
-    return [_summary(step, tenant, groups[step, tenant], seconds) for step, tenant in ordered]
+        kinds[row.step].append(row)
+    return [summary for kind in kinds.values() for summary in _of_kind(kind)]
 
 
-def _span_s(rows: Sequence[Timed]) -> float:
-    if not rows:
-        return 0.0
-    return (max(row.end_ns for row in rows) - min(row.begin_ns for row in rows)) / 1e9
-
-
-def _summary(step: str, tenant: str | None, elapsed_ns: Sequence[int], seconds: float) -> Summary:
-    quantiles = np.quantile(elapsed_ns, [0.5, 0.99, 0.999, 1], method="inverted_cdf") / 1e6
-    return Summary(step, tenant, len(elapsed_ns), len(elapsed_ns) / seconds, *quantiles.tolist())
+def _of_kind(rows: Sequence[Timed]) -> Iterator[Summary]:
+    seconds = (max(row.end_ns for row in rows) - min(row.begin_ns for row in rows)) / 1e9
+    tenants = sorted({tenant for row in rows for tenant in row.tenants})
+    for tenant in (None, *tenants):
+        ms = [
+            (row.end_ns - row.begin_ns) / 1e6
+            for row in rows
+            if tenant is None or tenant in row.tenants
+        ]
+        quantiles = np.quantile(ms, [0.5, 0.99, 0.999, 1], method="inverted_cdf")
+        yield Summary(rows[0].step, tenant, len(ms), seconds, *quantiles.tolist())
 
 
 def table(summaries: Sequence[Summary]) -> str:
-    head = ("step", "tenant", "count", "/s", "p50 ms", "p99 ms", "p999 ms", "max ms")
+    head = ("step", "tenant", "count", "per s", "p50 ms", "p99 ms", "p999 ms", "max ms")
     lines = ["{:8} {:12} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}".format(*head)]
     lines += [
-        f"{s.step:8} {s.tenant or 'all':12} {s.count:8d} {s.per_second:8.1f} "
+        f"{s.step:8} {s.tenant or 'all':12} {s.count:8d} {s.count / s.seconds:8.1f} "
         f"{s.p50_ms:9.3f} {s.p99_ms:9.3f} {s.p999_ms:9.3f} {s.max_ms:9.3f}"
         for s in summaries
     ]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import gc
 import os
 import signal
 import sys
 from pathlib import Path
 
 STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+READY_SIGNAL = signal.SIGUSR1
 _PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
 
 
@@ -30,8 +32,14 @@ def begin(comm: str, parent: int) -> None:
     Path("/proc/self/comm").write_text(comm)
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    gc.disable()  # nothing here makes cycles, and a collection would be some step's tail
     if os.getppid() != parent:  # it died before we asked to be told
         sys.exit(1)
+
+
+def ready(parent: int) -> None:
+    """Tell the parent that the run's time may begin to count."""
+    os.kill(parent, READY_SIGNAL)
 
 
 def stopping() -> bool:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import os
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import IO
 
 from workloads.rl_sampling import account
 from workloads.rl_sampling.account import Timed
-from workloads.rl_sampling.actor import STOP_SIGNALS
+from workloads.rl_sampling.actor import READY_SIGNAL, STOP_SIGNALS
 from workloads.rl_sampling.pinning import Cpus, pinned_to
 
-GRACE_S = 5.0
+GRACE_S = 30.0
 """For an actor to finish its step and write its account."""
 
 TICK_S = 1.0
+
+WATCHED = STOP_SIGNALS | {READY_SIGNAL, signal.SIGCHLD}
 
 BLAS_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -49,9 +53,7 @@ class Company:
         self._blas_threads = str(blas_threads)
         self._actors: list[Actor] = []
         self._undo = ExitStack()
-        # Signals wait until they are asked for, so none comes between a look and a sleep. Actors
-        # inherit this: a stop that comes before an actor is ready waits for it as well.
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS | {signal.SIGCHLD})
+        self._signals = _signals()
 
     def __enter__(self) -> Company:
         return self
@@ -66,7 +68,7 @@ class Company:
         for name, value in options.items():
             command += ["--" + name.replace("_", "-"), str(value)]
         output = self._undo.enter_context(tempfile.TemporaryFile("w+"))  # noqa: SIM115
-        with pinned_to(cpus):
+        with pinned_to(cpus), _held_back(STOP_SIGNALS):
             process = subprocess.Popen(
                 command,
                 env=os.environ | dict.fromkeys(BLAS_VARIABLES, self._blas_threads),
@@ -81,19 +83,18 @@ class Company:
 
     def watch(self, duration_s: float) -> Iterator[float]:
         """
-        The seconds since the start, about each second, until the time is over or SIGINT or SIGTERM
-        comes. Raises ActorError.
+        The seconds left, about each second, until SIGINT or SIGTERM comes or ``duration_s`` have
+        passed since an actor said that it is ready; infinite before. Raises ActorError.
         """
-        begin = time.monotonic()
-        while (elapsed := time.monotonic() - begin) < duration_s:
-            yield elapsed
-            wait_s = min(TICK_S, duration_s - elapsed)
-            received = signal.sigtimedwait(STOP_SIGNALS | {signal.SIGCHLD}, wait_s)
-            if received and received.si_signo in STOP_SIGNALS:
+        end = math.inf
+        while (left := end - time.monotonic()) > 0:
+            yield left
+            received = self._received(min(TICK_S, left))
+            if received & STOP_SIGNALS:
                 return
-            for actor in self._actors:
-                if actor.process.poll() is not None:
-                    raise ActorError(f"{actor} ended early, {_how(actor.process.returncode)}")
+            if READY_SIGNAL in received:
+                end = time.monotonic() + duration_s
+            self._expect_all_alive()
 
     def stop(self, role: str) -> list[Timed]:
         """Let all actors of a role finish their step. What they timed. Raises ActorError."""
@@ -102,6 +103,39 @@ class Company:
             actor.process.terminate()
         return [row for actor in actors for row in _finished(actor)]
 
+    def _received(self, wait_s: float) -> set[int]:
+        ready, _, _ = select.select([self._signals], [], [], wait_s)
+        return set(os.read(self._signals, select.PIPE_BUF)) if ready else set()
+
+    def _expect_all_alive(self) -> None:
+        for actor in self._actors:
+            if actor.process.poll() is not None:
+                raise ActorError(f"{actor} ended early, {_how(actor.process.returncode)}")
+
+
+def _signals() -> int:
+    """
+    A file that has a byte for each watched signal: none comes between a look and a sleep.
+
+    Blocking them would not do: BLAS threads have masks of their own, and any one of them that
+    takes the signal would end the process.
+    """
+    inbox, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(wakeup)
+    for number in WATCHED:
+        signal.signal(number, lambda *_: None)
+    return inbox
+
+
+@contextmanager
+def _held_back(signals: set[signal.Signals]) -> Iterator[None]:
+    """For a process started in the block, until it asks: also those sent before it is ready."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
 
 def _kill(process: subprocess.Popen[str]) -> None:
     process.kill()
@@ -109,7 +143,7 @@ def _kill(process: subprocess.Popen[str]) -> None:
 
 
 def numbers(several: Iterable[int]) -> str:
-    """As ``actor.numbers`` reads them."""
+    """For a command line, as ``actor.numbers`` reads them."""
     return ",".join(map(str, several))
 
 

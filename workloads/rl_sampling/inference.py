@@ -88,6 +88,7 @@ def main() -> None:
     queue = SlotQueue(options.queue)
     engine = Engine(queue, Policy(options.hidden), options.batch)
     queue.open()
+    actor.ready(options.parent)
     while not actor.stopping():
         engine.serve()
     account.write(engine.own.rows, sys.stdout)

@@ -45,7 +45,7 @@ static __always_inline void record_run(struct cpu *cpu, struct task_struct *prev
 	run->who.tid = prev->pid;
 	run->who.tgid = prev->tgid;
 	run->who.cgroup_id = cgroup_of(prev);
-	bpf_core_read(run->who.comm, sizeof(run->who.comm), &prev->comm);
+	__builtin_memcpy(run->who.comm, prev->comm, sizeof(run->who.comm));
 }
 
 /* Adds to the runner's share in the piece. With more runners than room the smallest gives way; what

@@ -134,7 +134,7 @@ static __always_inline void note_helpers(struct thread *t)
 
 /* Books the time from the last event to `until`, all of it on the CPU, and moves on to the mark
  * that the thread has now. Call it on the thread's own CPU only: the mark is in its memory. */
-static __noinline void settle(struct thread *t, struct task_struct *task, u64 until)
+static __always_inline void settle(struct thread *t, struct task_struct *task, u64 until)
 {
 	struct stepmark_slot mark;
 	u64 steal_now = steal_clock(task), steal_ns = 0;
@@ -209,12 +209,9 @@ static __always_inline void count_deschedule(struct thread *t, enum cause cause,
 	bpf_ringbuf_submit(outlier, BPF_RB_NO_WAKEUP);
 }
 
-/* The wait that the thread was in ends at `now`. A global function, so that the verifier goes
- * through it once. */
-__noinline int end_wait(struct thread *t, struct cpu *cpu, u64 now)
+/* The wait that the thread was in ends at `now`. */
+static __always_inline void end_wait(struct thread *t, struct cpu *cpu, u64 now)
 {
-	if (!t || !cpu)
-		return 0;
 	u64 began_ns = t->woken_ns ? t->woken_ns : now;
 	u64 wanted_ns = since(began_ns, now);
 	u32 longest = NR_RUNS;
@@ -223,13 +220,16 @@ __noinline int end_wait(struct thread *t, struct cpu *cpu, u64 now)
 		book(t, t->cause, since(t->at_ns, began_ns));
 	if (t->woken_ns) { /* from then on it wanted a CPU */
 		book(t, t->wanted, wanted_ns);
-		if (t->wanted == CAUSE_PREEMPTED || t->wanted == CAUSE_RUNQUEUE)
-			longest = charge_runners(t, cpu, began_ns, now);
+		if (t->wanted == CAUSE_PREEMPTED || t->wanted == CAUSE_RUNQUEUE) {
+			if (wanted_ns >= blame_ns)
+				longest = charge_runners(t, cpu, began_ns, now);
+			else
+				t->piece.blame_rest_ns += wanted_ns;
+		}
 		count_deschedule(t, t->wanted, wanted_ns, now,
 				 longest < NR_RUNS ? &cpu->runs[longest].who : NULL);
 	}
 	wait_no_more(t);
-	return 0;
 }
 
 /* The thread has the CPU from `now` on. */

@@ -95,6 +95,9 @@ struct {
 /* set before load: a single deschedule of at least this length is reported by itself */
 const volatile u64 outlier_ns = 1000000;
 
+/* set before load: whose fault shorter waits for a CPU are is not asked */
+const volatile u64 blame_ns = 20000;
+
 u64 lost[NR_LOST];
 u64 tracked; /* threads with state now */
 

@@ -52,7 +52,11 @@ struct stepmark_name {
  * A mark is whole when `seq` equals `seq_end`; a writer stores `seq` first and `seq_end` last, each
  * mark one higher than the mark before it. `step` numbers count up from 1 in each slot and are
  * never used twice; 0 means that the thread is in no step. Entering a stage inside a step is a mark
- * with the stage's own number; leaving it is a mark with the number of the step again. */
+ * with the stage's own number; leaving it is a mark with the number of the step again.
+ *
+ * Who takes over a slot goes on with its `seq`, its ring and, from `seq` on, its numbers: a thread
+ * uses at most one a mark. If the slot says that its last thread was in a step, the first mark of
+ * the next one says 0, and its tid is stored after that. */
 struct stepmark_slot {
 	stepmark_u64 seq;
 	stepmark_u64 step;
@@ -76,7 +80,11 @@ struct stepmark_share {
 };
 
 /* A finished mark. `number` is written first and `number_end` last: equal when the entry is whole.
- * For STEPMARK_QUEUED the number is 0 and the only share names the tenant. */
+ * For STEPMARK_QUEUED the number is 0 and the only share names the tenant.
+ *
+ * Entry i of a ring stands at i % STEPMARK_RING, and `finished` of the slot is raised after it is
+ * whole. The next one may be being written already, over the oldest: what a reader copied is good
+ * where i > finished - STEPMARK_RING by a `finished` that it read afterwards. */
 struct stepmark_done {
 	stepmark_u64 number;
 	stepmark_u64 parent; /* the step that this stage belongs to; 0 for a step */

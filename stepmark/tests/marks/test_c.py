@@ -158,6 +158,7 @@ int main(void)
 	pthread_t threads[6];
 	int i;
 
+	stepmark_init();
 	for (i = 0; i < 6; i++)
 		pthread_create(&threads[i], NULL, work, names[i]);
 	engine_pause();

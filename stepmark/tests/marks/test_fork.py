@@ -25,8 +25,16 @@ def mark_pages(pid):
 
 def test_the_child_lets_go_of_the_parents_page(python):
     engine = python(
-        FORK + "with step('decode'): pass\n"
-        "child = in_child(lambda: None)\npause()\nos.kill(child, 9)"
+        FORK + "import threading\n"
+        "go_on, inside = threading.Event(), threading.Event()\n"
+        "def other_thread():\n"
+        "    with step('decode'):\n"
+        "        inside.set()\n"
+        "        go_on.wait()\n"
+        "threading.Thread(target=other_thread).start()\n"
+        "inside.wait()\n"
+        "with step('decode'): child = in_child(lambda: None)\n"
+        "pause()\nos.kill(child, 9)\ngo_on.set()"
     )
     (child,) = map(int, engine.said)
 
@@ -76,7 +84,7 @@ def test_a_step_open_at_the_fork_is_the_parents_alone(python, reading):
 
 def test_a_fork_while_another_thread_names_things_leaves_no_lock_behind(python):
     engine = python(
-        "import os, threading\n"
+        "import os, signal, threading\n"
         "stop = threading.Event()\n"
         "def name():\n"
         "    number = 0\n"
@@ -84,11 +92,12 @@ def test_a_fork_while_another_thread_names_things_leaves_no_lock_behind(python):
         "        number += 1\n"
         "        with step(f'kind {number % 200}'): pass\n"
         "        stepmark.marks._steps.clear()\n"
-        "thread = threading.Thread(target=name)\n"
+        "thread = threading.Thread(target=name, daemon=True)\n"
         "thread.start()\n"
         "for number in range(50):\n"
         "    child = os.fork()\n"
         "    if child == 0:\n"
+        "        signal.alarm(20)\n"
         "        with step(f'child {number}', 'chat'): pass\n"
         "        os._exit(0)\n"
         "    assert os.waitpid(child, 0)[1] == 0\n"

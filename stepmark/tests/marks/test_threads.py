@@ -8,6 +8,7 @@ from stepmark import page as layout
 
 HAMMER = """
 import threading
+assert stepmark.status().active
 stop = threading.Event()
 def hammer(name):
     decode = step('decode ' + name, {name: 3, 'all': 1})

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lab import kernels, stall, vm
+from lab.emulator import SHAPES
 from tracer.errors import TailtraceError, UsageError
 
 _PAUSE_S = 1.0
@@ -28,11 +29,11 @@ def list_(options: argparse.Namespace) -> int:
     cached = {name: kernels.cached(name) for name in kernels.SUITES}
     releases = {name: kernel and kernel.release for name, kernel in cached.items()}
     if options.json:
-        print(json.dumps({"kernels": releases, "shapes": list(vm.SHAPES)}))
+        print(json.dumps({"kernels": releases, "shapes": list(SHAPES)}))
         return 0
     for name, release in releases.items():
         print(f"{name:8} {kernels.SUITES[name]:17} {release or 'not fetched'}")
-    print(f"shapes   {', '.join(vm.SHAPES)}")
+    print(f"shapes   {', '.join(SHAPES)}")
     return 0
 
 
@@ -104,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_run_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--shape", choices=vm.SHAPES, default="two-node")
+    command.add_argument("--shape", choices=SHAPES, default="two-node")
     command.add_argument("--out", type=Path, help="new directory for output, files, console log")
     command.add_argument("--timeout", type=float, default=600, help="s the command may take [600]")
     command.add_argument(

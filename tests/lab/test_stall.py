@@ -15,7 +15,7 @@ STALL_S = 0.3
 PAUSE_S = 0.5
 TIMES = 3
 STALLED, OTHER = 1, 2  # virtual CPUs on different nodes
-READ_S = 2 * TIMES * (STALL_S + PAUSE_S) + 3
+STARVE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Record:
 
     all_cpus: list[stall.Interval]
     one_cpu: list[stall.Interval]
+    starved: stall.Interval
     gaps: dict[int, list[tuple[int, int]]]
 
     def seen(self, cpu: int, truth: stall.Interval) -> int:
@@ -35,12 +36,19 @@ class Record:
         ]
         return max(during, default=0)
 
+    def lost(self, truth: stall.Interval) -> int:
+        """What both readers together lost during the interval, in ns."""
+        overlaps = (
+            min(end, truth.end_ns) - max(start, truth.start_ns)
+            for gaps in self.gaps.values()
+            for start, end in gaps
+        )
+        return sum(overlap for overlap in overlaps if overlap > 0)
+
 
 @pytest.fixture(scope="module")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
-    readers = " & ".join(
-        f"python3 tests/lab/gap_reader.py {cpu} {READ_S}" for cpu in (STALLED, OTHER)
-    )
+    readers = " & ".join(f"python3 tests/lab/gap_reader.py {cpu}" for cpu in (STALLED, OTHER))
     run = tmp_path_factory.mktemp("stall") / "run"
     command = ["sh", "-c", f"{readers} & wait"]
     with vm.booted(kernels.fetch("6.12"), "two-node", command, run) as guest:
@@ -50,9 +58,11 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
         one_cpu = [
             _after_pause(lambda: stall.stall_one(guest, STALLED, STALL_S)) for _ in range(TIMES)
         ]
+        starved = _after_pause(lambda: stall.starve(guest, 1, STARVE_S))
+        (guest.files / "enough").touch()
         files = guest.wait().files
     gaps = {cpu: json.loads((files / f"gaps.{cpu}.json").read_text()) for cpu in (STALLED, OTHER)}
-    return Record(all_cpus, one_cpu, gaps)
+    return Record(all_cpus, one_cpu, starved, gaps)
 
 
 def _after_pause(take_away: Callable[[], stall.Interval]) -> stall.Interval:
@@ -82,6 +92,12 @@ def test_stop_of_one_cpu_is_seen_on_that_cpu(record: Record) -> None:
 def test_stop_of_one_cpu_leaves_the_other_running(record: Record) -> None:
     for truth in record.one_cpu:
         assert record.seen(OTHER, truth) < STALL_S * 1e9 / 2, truth
+
+
+def test_two_busy_cpus_on_one_processor_lose_one_of_two_seconds(record: Record) -> None:
+    length_ns = record.starved.end_ns - record.starved.start_ns
+    # Gaps below the reader's threshold are not counted.
+    assert record.lost(record.starved) > 0.9 * length_ns
 
 
 def test_truth_knows_the_guest_clock_to_a_tenth_of_the_stall(record: Record) -> None:

@@ -1,0 +1,1 @@
+"""What the tracer costs, beside what its peers cost: one run on one machine, one table."""

@@ -1,0 +1,99 @@
+"""What the bench reads of BPF statistics and of its peers' words."""
+
+import pytest
+
+from bench.contenders import by_hook, complaint, parse_run_times
+from bench.hooks import per_run, rows
+from bench.load import Usage, usage
+from bench.slowdown import ns_per_switch
+
+SHOWN = [  # bpftool --json prog show
+    {"id": 7, "type": "tracing", "name": "sched_switch", "run_time_ns": 900, "run_cnt": 3},
+    {"id": 8, "type": "tracing", "name": "sched_wakeup"},
+    {"id": 9, "type": "tracing", "name": "sched_switch", "run_time_ns": 500, "run_cnt": 1},
+    {"id": 10, "type": "cgroup_skb"},
+]
+
+
+def test_only_the_peers_own_programs_are_read():
+    assert {"sched_switch#7": (900, 3), "sched_wakeup#8": (0, 0)} == parse_run_times(
+        SHOWN, frozenset({7, 8})
+    )
+
+
+def test_a_program_without_a_name_is_on_no_known_hook():
+    times = parse_run_times(SHOWN, frozenset({10}))
+
+    assert {(0, 0)} == set(by_hook(times).values())
+
+
+@pytest.mark.parametrize(
+    ("program", "hook"),
+    [
+        ("on_switch", "switch"),
+        ("sched_switch_btf#3", "switch"),
+        ("raw_tp__sched_s#3", "switch"),
+        ("on_wakeup_new", "wakeup"),
+        ("sched_wakeup_ne#3", "wakeup"),
+        ("on_local_timer_entry", "interrupt"),
+        ("on_irq_handler_exit", "interrupt"),
+        ("on_softirq_exit", "softirq"),
+    ],
+)
+def test_a_program_is_counted_on_its_hook_alone(program, hook):
+    totals = by_hook({program: (10, 2)})
+
+    assert {hook: (10, 2)} == {name: total for name, total in totals.items() if total[1]}
+
+
+def test_programs_without_a_hook_to_compare_are_left_out():
+    assert {(0, 0)} == set(by_hook({"on_fork": (10, 2), "tag_threads": (5, 1)}).values())
+
+
+def test_a_cost_is_that_of_the_runs_in_between():
+    before, after = by_hook({"on_switch": (1000, 10)}), by_hook({"on_switch": (2000, 30)})
+
+    assert {"switch": 50.0} == per_run(before, after)
+
+
+def test_ratios_are_taken_round_by_round():
+    table = rows(
+        {
+            "empty": [{"switch": 50.0}, {"switch": 100.0}, {"switch": 60.0}],
+            "ours, untracked": [{"switch": 75.0}, {"switch": 150.0}, {"switch": 90.0}],
+        },
+        {"bcc runqlat": "no kernel headers"},
+    )
+    by_name = {row.what: row for row in table}
+
+    ratio = by_name["switch: ours, untracked / empty"]
+    assert (1.5, 1.5, True) == (ratio.measured.low, ratio.measured.high, ratio.kept)
+    assert "no kernel headers" == by_name["bcc runqlat"].note
+    assert None is by_name["switch: ours, tracked / empty"].measured
+
+
+def test_a_peer_says_itself_why_it_does_not_run():
+    said = """\
+modprobe: FATAL: Module kheaders not found
+Unable to find kernel headers. Try rebuilding kernel with CONFIG_IKHEADERS=m
+Traceback (most recent call last):
+Exception: Failed to compile BPF module <text>
+"""
+    assert complaint(said).startswith("Unable to find kernel headers.")
+    assert "out of words" == complaint("some\nout of words\n")
+    assert "ended without a word" == complaint("")
+
+
+def test_switches_and_cpu_time_are_those_of_all_threads(tmp_path):
+    for tid, (switches, cpu_ns) in {"41": (5, 1000), "42": (7, 3000)}.items():
+        task = tmp_path / "41" / "task" / tid
+        task.mkdir(parents=True)
+        (task / "status").write_text(
+            f"Name:\tload\nvoluntary_ctxt_switches:\t{switches}\nnonvoluntary_ctxt_switches:\t1\n"
+        )
+        (task / "schedstat").write_text(f"{cpu_ns} 99 12\n")
+
+    used = usage(41, tmp_path)
+
+    assert Usage(switches=14, cpu_ns=4000) == used
+    assert 250.0 == ns_per_switch(used - Usage(switches=2, cpu_ns=1000))

@@ -7,7 +7,7 @@ import threading
 
 from stepmark import page as layout
 from stepmark.label import NO_STEP, Label
-from stepmark.page import DONE_SIZE, RING, SLOT_FINISHED, Page
+from stepmark.page import DONE_SIZE, RING, Page
 from stepmark.process import process
 
 pack_slot = layout.SLOT_BODY.pack_into
@@ -20,15 +20,28 @@ class Writer:
     order of stores that ``stepmark_page.h`` asks for.
     """
 
-    __slots__ = ("_finished", "_map", "_number", "_open", "_ring", "_seq", "_slot", "_words")
+    __slots__ = (
+        "_at_finished",
+        "_at_seq",
+        "_body",
+        "_finished",
+        "_map",
+        "_number",
+        "_open",
+        "_ring",
+        "_seq",
+        "_words",
+    )
 
     def __init__(self, page: Page, index: int) -> None:
+        slot = layout.AT_SLOTS + index * layout.SLOT_SIZE
         self._map, self._words = page.map, page.words
-        self._slot = layout.AT_SLOTS + index * layout.SLOT_SIZE
+        self._at_seq, self._at_finished = slot // 8, (slot + layout.SLOT_FINISHED) // 8
+        self._body = slot + 8
         self._ring = layout.AT_RINGS + index * RING * DONE_SIZE
-        self._finished = page.words[self._slot + SLOT_FINISHED >> 3]
+        self._finished = page.words[self._at_finished]
         # Numbers go on where the slot's last thread ended: it used at most one a mark.
-        self._seq = self._number = page.words[self._slot >> 3]
+        self._seq = self._number = page.words[self._at_seq]
         # Innermost last: what was entered, what it says here, number, begin.
         self._open: list[tuple[Label, Label, int, int]] = [(NO_STEP, NO_STEP, 0, 0)]
 
@@ -36,9 +49,8 @@ class Writer:
         label = self._open[-1][1].stage(entered.kind) if entered.inherits else entered
         self._number = number = self._number + 1
         self._open.append((entered, label, number, now))
-        slot = self._slot
-        self._seq = self._words[slot >> 3] = seq = self._seq + 1
-        pack_slot(self._map, slot + 8, number, now, label.kind, label.tenant, seq)
+        self._seq = self._words[self._at_seq] = seq = self._seq + 1
+        pack_slot(self._map, self._body, number, now, label.kind, label.tenant, seq)
 
     def end(self, entered: Label, now: int) -> None:
         if self._open[-1][0] is not entered:
@@ -47,9 +59,8 @@ class Writer:
         _, label, number, begin = self._open.pop()
         _, outer, parent, _ = self._open[-1]
         self._finish(number, parent, begin, now, label.tail)
-        slot = self._slot
-        self._seq = self._words[slot >> 3] = seq = self._seq + 1
-        pack_slot(self._map, slot + 8, parent, now, outer.kind, outer.tenant, seq)
+        self._seq = self._words[self._at_seq] = seq = self._seq + 1
+        pack_slot(self._map, self._body, parent, now, outer.kind, outer.tenant, seq)
         if label.dropped:
             process.lose_shares(label.dropped)
 
@@ -78,7 +89,7 @@ class Writer:
         at = self._ring + self._finished % RING * DONE_SIZE
         self._words[at >> 3] = number
         pack_done(self._map, at + 8, parent, begin, end, tail, number)
-        self._finished = self._words[self._slot + SLOT_FINISHED >> 3] = self._finished + 1
+        self._finished = self._words[self._at_finished] = self._finished + 1
 
 
 class Idle(Writer):

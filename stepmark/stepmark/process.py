@@ -53,7 +53,7 @@ class Process:
     """The page is made at the first name or mark, and again in a forked child."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may mark while its thread holds it
         self._page: Page | None = None
         self._reason = ""
         self._kinds = Names(
@@ -72,7 +72,7 @@ class Process:
             return self._tenants.id(name, self._open())
 
     def claim_slot(self) -> tuple[Page, int] | None:
-        """The page and the offset of a slot for the calling thread; None without either."""
+        """The page and the index of a slot for the calling thread; None without either."""
         with self._lock:
             page = self._open()
             slot = page.claim(threading.get_native_id()) if page else None
@@ -101,7 +101,7 @@ class Process:
 
     def forget_parent(self) -> None:
         """In a forked child: let go of the parent's page, keep the names and their ids."""
-        self._lock = threading.Lock()  # another thread of the parent may have held it
+        self._lock = threading.RLock()  # another thread of the parent may have held it
         if self._page:
             self._page.close()
         self._page = None

@@ -62,6 +62,10 @@ class Blame:
             everyone = self._labels.number(_NOBODY_RAN[cause])
             self._book(victim, share, everyone, at, ns[:, CAUSE_AT[cause]])
 
+    def add_seconds(self, victim: int, aggressor: str, cause: str, seconds: float) -> None:
+        """What was blamed before, by the labels that :meth:`seconds` gives."""
+        self._ns[victim, self._labels.number(aggressor), _CAUSES.index(cause)] += seconds * 1e9
+
     def seconds(self, victims: Sequence[str]) -> Iterator[tuple[tuple[str, str, str], float]]:
         """(victim, aggressor, cause) -> seconds; ``victims`` are the labels of the numbers."""
         for at in zip(*np.nonzero(self._ns), strict=True):

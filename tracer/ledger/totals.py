@@ -101,6 +101,11 @@ class Totals:
         tenant, kind = divmod(row, MAX_KINDS + 1)
         return self.tenants.names[tenant], self.kinds[tenant].names[kind]
 
+    def row(self, tenant: str, kind: str) -> int:
+        """Of these labels; of ``other`` where there are too many."""
+        number = self.tenants.number(tenant)
+        return number * (MAX_KINDS + 1) + self.kinds[number].number(kind)
+
     def largest_rows(self, steps: Steps) -> list[int]:
         """(n,) the row of each step under the tenant with the largest share."""
         rows = self._rows(steps)[np.arange(len(steps)), steps.share.argmax(axis=1)]
@@ -116,6 +121,14 @@ class Totals:
         self._add_profile(steps, row_of_share, now_ns)
         self._add_blame(steps, row_of_share)
         self.slowest.add(steps, now_ns)
+
+    def add_profile(self, profile: Profile, now_ns: int) -> None:
+        """Steps and their whole ledgers by row, all at once."""
+        self._profiles.append(profile)
+        if len(self._profiles) > _MERGE_AT:
+            self._profiles = [self.profile]
+        wall_times = Profile(profile.cell, profile.count, profile.ns[:, :0])
+        self.window.add(wall_times, now_ns)
 
     def add_outside(self, pieces: Records, tenant: NDArray[np.int32]) -> None:
         """``struct piece`` (n,) in no step, and the tenants (n,) whose threads these were."""
@@ -155,14 +168,17 @@ class Totals:
         served = steps.tenant >= 0
         pair = (steps.tenant.astype(np.int64) << 32 | steps.kind[:, None])[served]
         present, place = np.unique(pair, return_inverse=True)
-        row = np.array([self._row(p >> 32, p & 0xFFFFFFFF) for p in present.tolist()], np.int64)
+        pairs = [divmod(p, 1 << 32) for p in present.tolist()]
+        row = np.array(
+            [
+                self.row(self.names.tenants[tenant], self.names.kinds[kind])
+                for tenant, kind in pairs
+            ],
+            np.int64,
+        )
         rows = np.full(served.shape, -1, np.int64)
         rows[served] = row[place]
         return rows
-
-    def _row(self, tenant: int, kind: int) -> int:
-        number = self.tenants.number(self.names.tenants[tenant])
-        return number * (MAX_KINDS + 1) + self.kinds[number].number(self.names.kinds[kind])
 
     def _add_shares(self, steps: Steps, row_of_share: NDArray[np.int64]) -> None:
         step, column = np.nonzero(row_of_share >= 0)
@@ -178,12 +194,7 @@ class Totals:
         step, row = np.divmod(
             np.unique(step * len(self.seconds) + row_of_share[step, column]), len(self.seconds)
         )
-        profile = Profile.of(row, steps.elapsed_ns[step], steps.ns[step])
-        self._profiles.append(profile)
-        if len(self._profiles) > _MERGE_AT:
-            self._profiles = [self.profile]
-        wall_times = Profile(profile.cell, profile.count, profile.ns[:, :0])
-        self.window.add(wall_times, now_ns)
+        self.add_profile(Profile.of(row, steps.elapsed_ns[step], steps.ns[step]), now_ns)
 
     def _add_blame(self, steps: Steps, row_of_share: NDArray[np.int64]) -> None:
         whole = np.flatnonzero(steps.parent == 0)  # stages are in their steps

@@ -1,0 +1,143 @@
+"""A recording tells what the agent told: the same figures, field by field."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from tests.unit.recorded import Drains, S, meta
+from tracer.ledger.families import families
+from tracer.ledger.summary import summarise
+from tracer.record.recorder import Recorder
+from tracer.record.recording import Recording
+
+
+def assert_equal(live, replayed, where="summary"):
+    """Field by field; numbers up to the rounding of sums in another order."""
+    assert type(live) is type(replayed), where
+    if isinstance(live, dict):
+        assert list(live) == list(replayed) or set(live) == set(replayed), where
+        for key in live:
+            assert_equal(live[key], replayed[key], f"{where}.{key}")
+    elif isinstance(live, list | tuple):
+        assert len(live) == len(replayed), where
+        for i, (one, other) in enumerate(zip(live, replayed, strict=True)):
+            assert_equal(one, other, f"{where}[{i}]")
+    elif isinstance(live, float):
+        assert live == pytest.approx(replayed, rel=1e-9, abs=1e-12), where
+    else:
+        assert live == replayed, where
+
+
+def record(path, drains, windows, **options):
+    with Recorder(path, meta(max_tenants=drains.totals.tenants._most), **options) as recorder:
+        for _ in range(windows):
+            recorder.write(drains.window())
+    return Recording.open(path)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_summary_of_a_recording_is_the_agents(tmp_path, seed):
+    drains = Drains(seed, max_tenants=2 if seed % 2 else 100)
+
+    with record(tmp_path / "a.db", drains, windows=seed + 1) as recording:
+        replayed = recording.summary()
+
+    live = summarise(drains.totals, drains.lost, drains.now_ns)
+    assert len(live.rows) > 3
+    assert len(live.slowest) > 20
+    assert_equal(asdict(live), asdict(replayed))
+
+
+def test_every_exported_figure_is_the_agents(tmp_path):
+    drains = Drains(1)
+    with record(tmp_path / "a.db", drains, windows=12) as recording:
+        totals, _, ended_ns = recording.totals()
+
+    unix = 1_800_000_120.0
+    replayed = {family.metric.name: family for family in families(totals, ended_ns - 1, unix)}
+
+    for family in families(drains.totals, drains.now_ns - 1, unix):
+        of = replayed[family.metric.name]
+        assert set(family.rows) == set(of.rows), family.metric.name
+        for labels, value in family.rows.items():
+            if isinstance(value, float):
+                assert_allclose(of.rows[labels], value, rtol=1e-9)
+            else:
+                assert_array_equal(value.counts, of.rows[labels].counts)
+                assert_allclose(of.rows[labels].sum, value.sum, rtol=1e-9)
+        assert {k: sorted(v, key=str) for k, v in family.exemplars.items()} == {
+            k: sorted(v, key=str) for k, v in of.exemplars.items()
+        }
+
+
+def test_a_recording_that_began_while_the_agent_ran_has_what_came_since(tmp_path):
+    drains = Drains(2)
+    before = drains.window()
+    drains.window()
+    after = drains.window()
+
+    with Recorder(tmp_path / "a.db", meta()) as recorder:
+        recorder.write(after)
+    with Recording.open(tmp_path / "a.db") as recording:
+        summary = recording.summary()
+
+    assert before.steps > 0
+    assert summary.steps == after.steps
+    assert summary.seconds == 10.0
+    assert sum(row.count for row in summary.rows) == sum(
+        int(sums.profile.count.sum()) for sums in after.by_step.values()
+    )
+
+
+def test_the_slowest_of_the_whole_recording_can_be_asked_for(tmp_path):
+    drains = Drains(3)
+    slowest = 0
+
+    with Recorder(tmp_path / "a.db", meta()) as recorder:
+        for _ in range(20):
+            window = drains.window()
+            slowest = max([slowest, *(s.end_ns - s.begin_ns for s in window.slowest)])
+            recorder.write(window)
+
+    with Recording.open(tmp_path / "a.db") as recording:
+        assert recording.summary(slowest_of=200).slowest[0].elapsed == slowest / 1e9
+        assert all(s.end_ns > 140 * S for s in recording.summary().slowest)
+
+
+def test_windows_are_read_as_they_were_written(tmp_path):
+    drains = Drains(4)
+    written = [drains.window() for _ in range(3)]
+    with Recorder(tmp_path / "a.db", meta()) as recorder:
+        for window in written:
+            recorder.write(window)
+
+    with Recording.open(tmp_path / "a.db") as recording:
+        read = list(recording.windows())
+        assert recording.meta == meta()
+
+    for window, again in zip(written, read, strict=True):
+        plain = {"by_step": {}, "queue_waits": {}, "deschedules": {}, "outside": {}}
+        assert replace(window, **plain) == replace(again, **plain)
+        for labels, sums in window.by_step.items():
+            assert_array_equal(sums.profile.ns, again.by_step[labels].profile.ns)
+            assert_array_equal(sums.seconds, again.by_step[labels].seconds)
+        for tenant, histograms in window.deschedules.items():
+            assert_array_equal(histograms, again.deschedules[tenant])
+        assert np.any([h.any() for h in window.deschedules.values()])
+
+
+def test_a_slow_step_whose_like_were_all_dropped_is_left_out(tmp_path):
+    first, second = (drains := Drains(5)).window(), drains.window()
+    (labels, sums), *_ = second.by_step.items()
+    only = replace(second, by_step={labels: sums}, slowest=[*first.slowest, *second.slowest])
+    with Recorder(tmp_path / "a.db", meta()) as recorder:
+        recorder.write(only)
+
+    with Recording.open(tmp_path / "a.db") as recording:
+        slowest = recording.summary().slowest
+
+    assert {labels} == {(step.tenant, step.step) for step in slowest}

@@ -17,6 +17,10 @@ from tracer.errors import UnavailableError
 Pointer = c.c_void_p
 _LOG_SIZE = 1 << 16
 
+# include/uapi/linux/capability.h; CAP_SYS_ADMIN stands for both, as it did before Linux 5.8.
+_CAPABILITIES = {"CAP_BPF": 39, "CAP_PERFMON": 38}
+_CAP_SYS_ADMIN = 21
+
 
 @cache
 def _library() -> c.CDLL:
@@ -148,7 +152,7 @@ class BpfObject:
         said = [line for line in lines if not line.startswith(("processed ", "-- END"))]
         why = f"{os.strerror(error)}: {said[-1]}" if said else os.strerror(error)
         if error == errno.EPERM:
-            why += " (needs root, or CAP_BPF and CAP_PERFMON)"
+            why += f" ({_what_forbids()})"
         return f"{self._path.name}: the kernel refuses it: {why}"
 
     def attach(self, names: Iterable[str]) -> None:
@@ -214,6 +218,15 @@ class BpfObject:
     def close(self) -> None:
         self.detach()
         _function("bpf_object__close", None, c.c_void_p)(self._object)
+
+
+def _what_forbids() -> str:
+    """What a process that may not load BPF programs lacks."""
+    effective = int(Path("/proc/self/status").read_text().partition("CapEff:")[2].split()[0], 16)
+    missing = [name for name, bit in _CAPABILITIES.items() if not effective >> bit & 1]
+    if missing and not effective >> _CAP_SYS_ADMIN & 1:
+        return f"the agent lacks {' and '.join(missing)}: grant that, or run it as root"
+    return "capabilities suffice: a seccomp profile, a user namespace or lockdown forbids it"
 
 
 def possible_cpus() -> int:

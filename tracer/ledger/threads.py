@@ -19,13 +19,17 @@ ThreadIds = NDArray[np.int64]
 
 
 class Threads:
-    """One number a thread and question, 0 for never. Pages of zeros take no memory unwritten."""
+    """
+    One number a thread and question, 0 for never.
+
+    Pages of ``np.zeros`` take no memory unwritten; ``np.zeros_like`` would write them.
+    """
 
     def __init__(self) -> None:
         self._watched_since = np.zeros(_TARGETS * SLOTS, np.int64)
-        self._complete_until = np.zeros_like(self._watched_since)
-        self._cut = np.zeros_like(self._watched_since)
-        self._tid = np.zeros_like(self._watched_since, np.uint32)
+        self._complete_until = np.zeros(_TARGETS * SLOTS, np.int64)
+        self._cut = np.zeros(_TARGETS * SLOTS, np.int64)
+        self._tid = np.zeros(_TARGETS * SLOTS, np.uint32)
 
     def watch(self, pieces: Records) -> None:
         """Note that the kernel side sees these threads, pieces outside of steps included."""

@@ -1,0 +1,158 @@
+"""What ``kubectl apply -k`` would send: valid by Kubernetes' schemas, and consistent in itself."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from dashboards.__main__ import DASHBOARDS
+from dashboards.alerts import Objectives, groups
+from tests.deploy.manifests import DEPLOY, assembled, by_kind, container
+from tracer import config
+from tracer.kernel.btf import Btf, object_path, wire
+
+VERSIONS = ["1.30", "1.37"]
+"""The oldest that knows every field we use, and the newest of which there are schemas."""
+
+MIB = 1 << 20
+CONFIG_MAP_LIMIT = MIB
+"""Of all its data: kubernetes.io/docs/concepts/configuration/configmap."""
+
+
+@pytest.fixture(scope="module")
+def base():
+    return assembled(DEPLOY / "base")
+
+
+@pytest.fixture(scope="module")
+def generated():
+    """The objects that ``deploy/monitoring/generate.py`` writes."""
+    spec = importlib.util.spec_from_file_location("generate", DEPLOY / "monitoring/generate.py")
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    return generate.objects([])
+
+
+@pytest.fixture(scope="module")
+def monitoring(generated, tmp_path_factory):
+    """The overlay, put together in a copy: the tests leave no generated file in the checkout."""
+    copy = tmp_path_factory.mktemp("deploy")
+    for file in (*DEPLOY.glob("base/*"), *DEPLOY.glob("monitoring/*.yaml")):
+        target = copy / file.relative_to(DEPLOY)
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(file.read_text())
+    (copy / "monitoring/generated.yaml").write_text(yaml.safe_dump_all(generated))
+    return assembled(copy / "monitoring")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_object_of_kubernetes_has_its_schema(monitoring, version):
+    ours = [each for each in monitoring if "coreos" not in each["apiVersion"]]
+    assert len(ours) > 8
+
+    for each in ours:
+        kubernetes_validate.validate(each, version, strict=True)
+
+
+def test_the_schemas_refuse_what_is_misspelled(base):
+    wrong = by_kind(base, "DaemonSet")
+    wrong["spec"]["template"]["spec"]["hostPid"] = True
+
+    with pytest.raises(kubernetes_validate.ValidationError, match="hostPid"):
+        kubernetes_validate.validate(wrong, VERSIONS[-1], strict=True)
+
+
+def test_the_agent_gets_the_configuration_as_one_that_it_accepts(base, tmp_path):
+    (mounted,) = (
+        volume["configMap"]["name"]
+        for volume in by_kind(base, "DaemonSet")["spec"]["template"]["spec"]["volumes"]
+        if "configMap" in volume
+    )
+    config_map = by_kind(base, "ConfigMap")
+    file = tmp_path / "tailtrace.yaml"
+    file.write_text(config_map["data"][file.name])
+
+    assert mounted == config_map["metadata"]["name"]
+    assert f"/etc/tailtrace/{file.name}" in container()["args"]
+    assert ("0.0.0.0", port_of(container())) == config.load(file).address
+
+
+def port_of(agent):
+    (port,) = agent["ports"]
+    return port["containerPort"]
+
+
+def test_selectors_find_the_pods_of_the_daemonset(monitoring):
+    labels = by_kind(monitoring, "DaemonSet")["spec"]["template"]["metadata"]["labels"]
+
+    for kind, selector in [
+        ("DaemonSet", "selector"),
+        ("NetworkPolicy", "podSelector"),
+        ("PodMonitor", "selector"),
+    ]:
+        wanted = by_kind(monitoring, kind)["spec"][selector]["matchLabels"]
+        assert wanted.items() <= labels.items(), kind
+
+
+def test_ports_have_the_name_by_which_they_are_called(monitoring):
+    (port,) = container()["ports"]
+    (scraped,) = by_kind(monitoring, "PodMonitor")["spec"]["podMetricsEndpoints"]
+    (allowed,) = by_kind(monitoring, "NetworkPolicy")["spec"]["ingress"]
+
+    assert port["name"] == scraped["port"]
+    assert [{"port": port["name"]}] == allowed["ports"]
+    for probe in ("readinessProbe", "livenessProbe"):
+        assert port["name"] == container()[probe]["httpGet"]["port"]
+
+
+def test_the_agent_may_not_become_more_than_it_is():
+    security = container()["securityContext"]
+
+    assert not security["privileged"]
+    assert not security["allowPrivilegeEscalation"]
+    assert security["readOnlyRootFilesystem"]
+    assert ["ALL"] == security["capabilities"]["drop"]
+    assert all(mount["readOnly"] for mount in container()["volumeMounts"])
+
+
+def test_the_account_may_read_pods_of_a_node_and_nothing_else(base):
+    (rule,) = by_kind(base, "ClusterRole")["rules"]
+
+    assert {"apiGroups": [""], "resources": ["nodes/pods"], "verbs": ["get"]} == rule
+
+
+def test_monitoring_has_every_rule_and_dashboard(monitoring):
+    boards = [each for each in monitoring if "grafana_dashboard" in each["metadata"]["labels"]]
+    uids = {json.loads(text)["uid"] for each in boards for text in each["data"].values()}
+
+    assert groups(Objectives()) == by_kind(monitoring, "PrometheusRule")["spec"]
+    assert {module.dashboard().uid for module in DASHBOARDS} == uids
+    assert all(len(json.dumps(each["data"])) < CONFIG_MAP_LIMIT for each in boards)
+
+
+def test_memory_has_room_for_the_maps_of_a_large_node():
+    resources = container()["resources"]
+    agent = 60e6  # resident, the budget with 100 tenants and 1,000 threads
+
+    assert mebibytes(resources["requests"]) >= maps(tenants=100) + agent
+    assert mebibytes(resources["limits"]) >= maps(tenants=1000) + 2 * agent
+
+
+def mebibytes(amounts):
+    return int(amounts["memory"].removesuffix("Mi")) * MIB
+
+
+def maps(tenants, cpus=256, threads=10_000):
+    """Bytes of all maps, as bpf/maps.bpf.h declares them, with 64 bytes of overhead a thread."""
+    limits = wire().enum("limits")
+    ours = Btf.of_object(object_path("tailtrace"))
+    histograms = (tenants + 1) * limits["HIST_CAUSES"] * limits["HIST_STRIDE"] * 8
+    processes = limits["MAX_PROCESSES"] * (wire().dtype("process").itemsize + 64)
+    rings = 4 * MIB + MIB // 2
+    per_cpu = cpus * ours.dtype("cpu").itemsize
+    per_thread = threads * (ours.dtype("thread").itemsize + 64)
+    return histograms + processes + rings + per_cpu + per_thread

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tracer import catalog
 from tracer.catalog import CAUSES
-from tracer.ledger.histogram import BUCKETS, EDGES_SECONDS, coarsen, quantile
+from tracer.ledger.histogram import BUCKETS, EDGES_SECONDS, coarsen
 from tracer.ledger.profile import Profile
 from tracer.ledger.totals import DESCHEDULES, Totals
 from tracer.model import Exemplar, Family, Histogram
@@ -28,7 +25,7 @@ def families(totals: Totals, now_ns: int, unix_seconds: float) -> Iterator[Famil
     rows = {totals.labels_of(row): row for row in profile.rows()}
     yield Family(
         catalog.STEP_ELAPSED,
-        {labels: _histogram(*profile.row(row)) for labels, row in rows.items()},
+        dict(zip(rows, _histograms(profile), strict=True)),
         EDGES_SECONDS,
         _exemplars(totals, now_ns, unix_seconds),
     )
@@ -50,47 +47,47 @@ def families(totals: Totals, now_ns: int, unix_seconds: float) -> Iterator[Famil
     yield Family(
         catalog.QUEUE_WAIT,
         {
-            (totals.tenants.names[row],): _histogram(*totals.queue_waits.row(row))
-            for row in totals.queue_waits.rows()
+            (totals.tenants.names[row],): waits
+            for row, waits in zip(
+                totals.queue_waits.rows(), _histograms(totals.queue_waits), strict=True
+            )
         },
         EDGES_SECONDS,
     )
     yield from _deschedules(totals, now_ns)
 
 
-def _histogram(counts: NDArray[np.int64], ns: NDArray[np.int64]) -> Histogram:
-    return Histogram(coarsen(counts, EDGES_SECONDS), float(ns.sum()) / 1e9)
+def _histograms(profile: Profile) -> Iterator[Histogram]:
+    """Of each row."""
+    seconds = profile.sums().sum(axis=1) / 1e9
+    return map(Histogram, profile.coarsened(EDGES_SECONDS), seconds.tolist())
 
 
 def _ratio(totals: Totals, window: Profile) -> Family:
-    counts = {row: window.row(row)[0] for row in window.rows()}
-    return Family(
-        catalog.STEP_RATIO,
-        {
-            totals.labels_of(row): float(quantile(of_row, 0.999) / quantile(of_row, 0.5))
-            for row, of_row in counts.items()
-        },
-    )
+    ratios = window.quantiles(0.999) / window.quantiles(0.5)
+    labels = map(totals.labels_of, window.rows())
+    return Family(catalog.STEP_RATIO, dict(zip(labels, ratios.tolist(), strict=True)))
 
 
 def _deschedules(totals: Totals, now_ns: int) -> Iterator[Family]:
+    counts = coarsen(totals.deschedules[:, :, :BUCKETS], EDGES_SECONDS)
+    seconds = totals.deschedules[:, :, BUCKETS] / 1e9
     by_cause: Rows = {
-        (tenant, cause): Histogram(coarsen(cells[:BUCKETS], EDGES_SECONDS), int(cells[-1]) / 1e9)
-        for tenant, of_tenant in zip(totals.descheduled, totals.deschedules, strict=True)
-        for cause, cells in zip(DESCHEDULES, of_tenant, strict=True)
+        (tenant, cause): Histogram(counts[row, at], float(seconds[row, at]))
+        for row, tenant in enumerate(totals.descheduled)
+        for at, cause in enumerate(DESCHEDULES)
         if cause not in totals.cannot_tell
     }
     yield Family(catalog.DESCHEDULE, by_cause, EDGES_SECONDS)
     window = totals.deschedule_window.profile(now_ns)
-    p999: Rows = {}
-    count: Rows = {}
-    for at, tenant in enumerate(totals.descheduled):
-        of_tenant = window.row(at)[0]
-        count[tenant,] = float(of_tenant.sum())
-        if of_tenant.any():
-            p999[tenant,] = float(quantile(of_tenant, 0.999)) / 1e9
-    yield Family(catalog.DESCHEDULE_P999, p999)
-    yield Family(catalog.DESCHEDULE_WINDOW_COUNT, count)
+    tenants = [totals.descheduled[row] for row in window.rows()]
+    p999 = dict(zip(tenants, (window.quantiles(0.999) / 1e9).tolist(), strict=True))
+    count = dict(zip(tenants, window.counts().tolist(), strict=True))
+    yield Family(catalog.DESCHEDULE_P999, {(tenant,): p999[tenant] for tenant in p999})
+    yield Family(
+        catalog.DESCHEDULE_WINDOW_COUNT,
+        {(tenant,): float(count.get(tenant, 0)) for tenant in totals.descheduled},
+    )
 
 
 def _exemplars(

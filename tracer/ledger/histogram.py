@@ -57,11 +57,20 @@ def bucket_of_rank(counts: NDArray[np.integer], rank: ArrayLike) -> NDArray[np.i
     return bucket
 
 
+def rank_of_quantile(n: ArrayLike, q: float) -> NDArray[np.int64]:
+    """The rank ceil(q n), at least 1, of the observation that is a quantile among n."""
+    rank = np.ceil(np.round(q * np.asarray(n), 6))  # 0.07 * 100 is 7.000000000000001
+    return np.maximum(rank, 1).astype(np.int64)
+
+
 def bucket_of_quantile(counts: NDArray[np.integer], q: float) -> NDArray[np.int64]:
     """The bucket of the observation of rank ceil(q n), at least 1, among n."""
-    n = counts.sum(axis=-1, dtype=np.int64)
-    rank = np.ceil(np.round(q * n, 6))  # 0.07 * 100 is 7.000000000000001
-    return bucket_of_rank(counts, np.maximum(rank, 1))
+    return bucket_of_rank(counts, rank_of_quantile(counts.sum(axis=-1, dtype=np.int64), q))
+
+
+def middle_of(bucket: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The middle of each bucket in ns; of BUCKETS, which is none, NaN."""
+    return np.append((_EDGES[:-1] + _EDGES[1:]) / 2, np.nan)[bucket]
 
 
 def quantile(counts: NDArray[np.integer], q: float) -> NDArray[np.float64]:
@@ -74,7 +83,7 @@ def quantile(counts: NDArray[np.integer], q: float) -> NDArray[np.float64]:
     :param counts: (..., BUCKETS)
     :returns: (...), NaN where there is no observation
     """
-    return np.append((_EDGES[:-1] + _EDGES[1:]) / 2, np.nan)[bucket_of_quantile(counts, q)]
+    return middle_of(bucket_of_quantile(counts, q))
 
 
 def coarsen(counts: NDArray[np.integer], edges_seconds: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -85,8 +94,22 @@ def coarsen(counts: NDArray[np.integer], edges_seconds: NDArray[np.float64]) -> 
     :param edges_seconds: (n,) ascending; each must be an edge between two of the kernel's buckets
     :returns: (..., n + 1), not cumulative; the last is what reached the last edge
     """
+    starts = np.append(0, _buckets_from(edges_seconds))
+    return np.add.reduceat(counts, starts, axis=-1, dtype=np.int64)
+
+
+def coarse_bucket_of(
+    bucket: NDArray[np.int64], edges_seconds: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Which of the fewer buckets of :func:`coarsen` a bucket is in."""
+    coarse: NDArray[np.int64] = np.searchsorted(_buckets_from(edges_seconds), bucket, side="right")
+    return coarse
+
+
+def _buckets_from(edges_seconds: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The buckets that begin at these edges."""
     edges_ns = np.rint(edges_seconds * 1e9).astype(np.int64)
     starts = bucket_of(edges_ns)
     if not np.array_equal(_EDGES[starts], edges_ns):
         raise ValueError(f"not edges of the kernel's buckets: {edges_seconds}")
-    return np.add.reduceat(counts, np.r_[0, starts], axis=-1, dtype=np.int64)
+    return starts

@@ -9,8 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracer.ledger.grouping import group
-from tracer.ledger.histogram import BUCKETS, bucket_of
+from tracer.ledger.grouping import Positions, group
+from tracer.ledger.histogram import (
+    BUCKETS,
+    bucket_of,
+    coarse_bucket_of,
+    middle_of,
+    rank_of_quantile,
+)
 
 _SECOND = 1_000_000_000
 
@@ -61,6 +67,32 @@ class Profile:
     def rows(self) -> list[int]:
         """Those with an observation, ascending."""
         return [int(row) for row in np.unique(self.cell // BUCKETS)]
+
+    def sums(self) -> NDArray[np.int64]:
+        """(rows, c) what the observations of each of ``rows`` add up to."""
+        return np.add.reduceat(self.ns, self._first_of_rows())
+
+    def coarsened(self, edges_seconds: NDArray[np.float64]) -> NDArray[np.int64]:
+        """(rows, n + 1) the counts of each of ``rows`` over the buckets of :func:`coarsen`."""
+        _, place = np.unique(self.cell // BUCKETS, return_inverse=True)
+        bucket = coarse_bucket_of(self.cell % BUCKETS, edges_seconds)
+        counts = np.zeros((len(self.rows()), len(edges_seconds) + 1), np.int64)
+        np.add.at(counts, (place, bucket), self.count)
+        return counts
+
+    def counts(self) -> NDArray[np.int64]:
+        """(rows,) how many observations each of ``rows`` has."""
+        return np.add.reduceat(self.count, self._first_of_rows())
+
+    def quantiles(self, q: float) -> NDArray[np.float64]:
+        """(rows,) a quantile of each of ``rows`` in ns, as :func:`quantile` tells it."""
+        up_to, first = np.cumsum(self.count), self._first_of_rows()
+        rank = up_to[first] - self.count[first] + rank_of_quantile(self.counts(), q)
+        return middle_of(self.cell[np.searchsorted(up_to, rank)] % BUCKETS)
+
+    def _first_of_rows(self) -> Positions:
+        """(rows,) the first cell of each."""
+        return np.unique(self.cell // BUCKETS, return_index=True)[1]
 
     def row(self, row: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Counts (BUCKETS,) and sums (BUCKETS, c) of a row."""

@@ -8,8 +8,9 @@
 ARG DEBIAN=bookworm-slim
 
 FROM debian:${DEBIAN} AS bpf
+ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends \
-	clang llvm libbpf-dev linux-libc-dev make && rm -rf /var/lib/apt/lists/*
+	clang llvm libbpf-dev linux-libc-dev make && rm -rf /var/cache/apt /var/lib/apt/lists
 WORKDIR /src
 COPY Makefile ./
 COPY bpf bpf
@@ -18,8 +19,9 @@ COPY stepmark/stepmark/include stepmark/stepmark/include
 RUN make -o build/.system bpf
 
 FROM debian:${DEBIAN} AS agent
+ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends \
-	ca-certificates python3-pip python3-venv && rm -rf /var/lib/apt/lists/*
+	ca-certificates python3-pip python3-venv && rm -rf /var/cache/apt /var/lib/apt/lists
 WORKDIR /src
 COPY pyproject.toml README.md ./
 COPY tracer tracer
@@ -32,11 +34,12 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
 	pip --python /opt/tailtrace/bin/python install --quiet --no-cache-dir .
 
 FROM debian:${DEBIAN}
+ARG DEBIAN_FRONTEND=noninteractive
 LABEL org.opencontainers.image.title="tailtrace" \
 	org.opencontainers.image.description="Continuous latency tracer for inference nodes" \
 	org.opencontainers.image.licenses="Apache-2.0 AND GPL-2.0-only"
 RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends \
-	libbpf1 python3 && rm -rf /var/lib/apt/lists/*
+	libbpf1 python3 && rm -rf /var/cache/apt /var/lib/apt/lists
 COPY --from=agent /opt/tailtrace /opt/tailtrace
 ENV PATH=/opt/tailtrace/bin:$PATH
 # Root, because Kubernetes gives capabilities to no other user: it sets no ambient ones, and

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
+import shutil
 
 import kubernetes_validate
 import pytest
@@ -11,7 +13,7 @@ import yaml
 
 from dashboards.__main__ import DASHBOARDS
 from dashboards.alerts import Objectives, groups
-from tests.deploy.manifests import DEPLOY, assembled, by_kind, container
+from tests.deploy.manifests import DEPLOY, ROOT, assembled, by_kind, container
 from tracer import config
 from tracer.kernel.btf import Btf, object_path, wire
 
@@ -41,10 +43,8 @@ def generated():
 def monitoring(generated, tmp_path_factory):
     """The overlay, put together in a copy: the tests leave no generated file in the checkout."""
     copy = tmp_path_factory.mktemp("deploy")
-    for file in (*DEPLOY.glob("base/*"), *DEPLOY.glob("monitoring/*.yaml")):
-        target = copy / file.relative_to(DEPLOY)
-        target.parent.mkdir(exist_ok=True)
-        target.write_text(file.read_text())
+    for part in ("base", "monitoring"):
+        shutil.copytree(DEPLOY / part, copy / part)
     (copy / "monitoring/generated.yaml").write_text(yaml.safe_dump_all(generated))
     return assembled(copy / "monitoring")
 
@@ -132,6 +132,24 @@ def test_monitoring_has_every_rule_and_dashboard(monitoring):
     assert groups(Objectives()) == by_kind(monitoring, "PrometheusRule")["spec"]
     assert {module.dashboard().uid for module in DASHBOARDS} == uids
     assert all(len(json.dumps(each["data"])) < CONFIG_MAP_LIMIT for each in boards)
+
+
+def test_the_kustomization_of_a_site_in_the_docs_works(tmp_path):
+    shutil.copytree(DEPLOY / "base", tmp_path / "deploy/base")
+    text = (ROOT / "docs/kubernetes.md").read_text()
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "kustomization.yaml").write_text(
+        re.search(r"```yaml\n(# kustomization.yaml\n.*?)```", text, re.S)[1]
+    )
+    (site / "tailtrace.yaml").write_text("listen: 0.0.0.0:9435\n")
+
+    objects = assembled(site)
+
+    pod = by_kind(objects, "DaemonSet")["spec"]["template"]["spec"]
+    assert ["images.example/tailtrace:0.1.0"] == [each["image"] for each in pod["containers"]]
+    assert "inference" == pod["nodeSelector"]["example.com/pool"]
+    assert {"tailtrace.yaml": "listen: 0.0.0.0:9435\n"} == by_kind(objects, "ConfigMap")["data"]
 
 
 def test_memory_has_room_for_the_maps_of_a_large_node():

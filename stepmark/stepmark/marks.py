@@ -40,10 +40,10 @@ class Mark(Label):
     __slots__ = ()
 
     def __enter__(self) -> None:
-        thread.writer.begin(self, now_ns())
+        thread.writer.begin(self)
 
     def __exit__(self, *_: object) -> None:
-        thread.writer.end(self, now_ns())
+        thread.writer.end(self)
 
     def __call__(self, function: Function) -> Function:
         return cast(Function, marked(function, self))
@@ -76,18 +76,17 @@ def tick(kind: str, tenants: Tenants = None) -> None:
     For loops in which a step lasts from one output to the next. What lies open inside the step
     ends with it. ``tock`` ends the last step.
     """
-    now = now_ns()
     key = (kind, tuple(tenants.items()) if tenants.__class__ is dict else tenants)
     try:
         mark = _ticks[key]
     except (KeyError, TypeError):
         mark = _keep(_ticks, key, _mark(kind, tenants, True))
-    thread.writer.tick(mark, now)
+    thread.writer.tick(mark)
 
 
 def tock() -> None:
     """End the step that this thread's last tick began."""
-    thread.writer.tock(now_ns())
+    thread.writer.tock()
 
 
 def queued(since_ns: int, tenant: str) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 
 from stepmark import page as layout
 from stepmark.label import NO_STEP, Label
 from stepmark.page import DONE_SIZE, RING, Page
 from stepmark.process import process
 
+now_ns = time.monotonic_ns
 pack_slot = layout.SLOT_BODY.pack_into
 pack_done = layout.DONE_BODY.pack_into
 
@@ -45,44 +47,56 @@ class Writer:
         # Innermost last: what was entered, what it says here, number, begin.
         self._open: list[tuple[Label, Label, int, int]] = [(NO_STEP, NO_STEP, 0, 0)]
 
-    def begin(self, entered: Label, now: int) -> None:
-        label = self._open[-1][1].stage(entered.kind) if entered.inherits else entered
-        self._number = number = self._number + 1
-        self._open.append((entered, label, number, now))
-        self._seq = self._words[self._at_seq] = seq = self._seq + 1
+    # Each mark stores its `seq` before it reads the clock: a thread that is interrupted in between
+    # is seen to be writing a mark, and the time it then loses is not taken for the step before.
+
+    def begin(self, entered: Label) -> None:
+        seq = self._seq = self._words[self._at_seq] = self._seq + 1
+        self._open_at(now_ns(), entered, seq)
+
+    def end(self, entered: Label) -> None:
+        """A step ends with all that is open inside it; one that is not open cannot end."""
+        frames = self._open
+        seq = self._seq = self._words[self._at_seq] = self._seq + 1
+        now = now_ns()
+        if frames[-1][0] is entered or any(frame[0] is entered for frame in frames):
+            while self._close_at(now) is not entered:
+                pass
+        _, label, number, _ = frames[-1]
         pack_slot(self._map, self._body, number, now, label.kind, label.tenant, seq)
 
-    def end(self, entered: Label, now: int) -> None:
-        if self._open[-1][0] is not entered:
-            self._end_around(entered, now)
-            return
-        _, label, number, begin = self._open.pop()
-        _, outer, parent, _ = self._open[-1]
-        self._finish(number, parent, begin, now, label.tail)
-        self._seq = self._words[self._at_seq] = seq = self._seq + 1
-        pack_slot(self._map, self._body, parent, now, outer.kind, outer.tenant, seq)
-        if label.dropped:
-            process.lose_shares(label.dropped)
+    def tick(self, entered: Label) -> None:
+        running = self._running_tick()
+        seq = self._seq = self._words[self._at_seq] = self._seq + 1
+        now = now_ns()
+        while running and self._close_at(now) is not running:
+            pass
+        self._open_at(now, entered, seq)
 
-    def tick(self, entered: Label, now: int) -> None:
-        self.tock(now)
-        self.begin(entered, now)
-
-    def tock(self, now: int) -> None:
-        for frame in self._open:
-            if frame[0].ticks:
-                self.end(frame[0], now)
-                return
+    def tock(self) -> None:
+        running = self._running_tick()
+        if running:
+            self.end(running)
 
     def queued(self, since_ns: int, now: int, tail: bytes) -> None:
         self._finish(0, 0, since_ns, now, tail)
 
-    def _end_around(self, entered: Label, now: int) -> None:
-        """A step ends with all that is open inside it; one that is not open cannot end."""
-        if any(frame[0] is entered for frame in self._open):
-            while self._open[-1][0] is not entered:
-                self.end(self._open[-1][0], now)
-            self.end(entered, now)
+    def _running_tick(self) -> Label | None:
+        return next((frame[0] for frame in self._open if frame[0].ticks), None)
+
+    def _open_at(self, now: int, entered: Label, seq: int) -> None:
+        label = self._open[-1][1].stage(entered.kind) if entered.inherits else entered
+        self._number = number = self._number + 1
+        self._open.append((entered, label, number, now))
+        pack_slot(self._map, self._body, number, now, label.kind, label.tenant, seq)
+
+    def _close_at(self, now: int) -> Label:
+        """End what is innermost, and tell what that was."""
+        entered, label, number, begin = self._open.pop()
+        self._finish(number, self._open[-1][2], begin, now, label.tail)
+        if label.dropped:
+            process.lose_shares(label.dropped)
+        return entered
 
     def _finish(self, number: int, parent: int, begin: int, end: int, tail: bytes) -> None:
         """Append to the ring of finished marks."""
@@ -98,13 +112,16 @@ class Idle(Writer):
     def __init__(self) -> None:
         pass
 
-    def begin(self, entered: Label, now: int) -> None:
+    def begin(self, entered: Label) -> None:
         pass
 
-    def end(self, entered: Label, now: int) -> None:
+    def end(self, entered: Label) -> None:
         pass
 
-    def tock(self, now: int) -> None:
+    def tick(self, entered: Label) -> None:
+        pass
+
+    def tock(self) -> None:
         pass
 
     def queued(self, since_ns: int, now: int, tail: bytes) -> None:
@@ -114,8 +131,11 @@ class Idle(Writer):
 class Unattached(Idle):
     """For a thread that has not marked yet; what it may end began elsewhere."""
 
-    def begin(self, entered: Label, now: int) -> None:
-        _attach().begin(entered, now)
+    def begin(self, entered: Label) -> None:
+        _attach().begin(entered)
+
+    def tick(self, entered: Label) -> None:
+        _attach().tick(entered)
 
     def queued(self, since_ns: int, now: int, tail: bytes) -> None:
         _attach().queued(since_ns, now, tail)

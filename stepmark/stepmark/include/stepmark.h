@@ -259,19 +259,24 @@ static inline int stepmark_slot_is_free(const struct stepmark_slot *slot, uint32
 	       (syscall(SYS_tgkill, getpid(), slot->tid, 0) && errno == ESRCH);
 }
 
-/* Make this the thread's current mark. */
+/* Begin to write the thread's next mark, and tell its time. From here on the thread is seen to be
+ * writing it: what it loses when it is interrupted now is not taken for the step before. */
+static inline uint64_t stepmark_announce(struct stepmark_slot *slot)
+{
+	__atomic_store_n(&slot->seq, slot->seq + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE); /* seq before the rest */
+	return stepmark_now_ns();
+}
+
+/* Make this the thread's current mark, which it has announced. */
 static inline void stepmark_show(struct stepmark_slot *slot, uint64_t number, uint64_t now,
 				 uint32_t kind, uint32_t tenant)
 {
-	uint64_t seq = slot->seq + 1;
-
-	__atomic_store_n(&slot->seq, seq, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE); /* seq before the rest */
 	slot->step = number;
 	slot->since_ns = now;
 	slot->kind = kind;
 	slot->tenant = tenant;
-	__atomic_store_n(&slot->seq_end, seq, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->seq_end, slot->seq, __ATOMIC_RELEASE);
 }
 
 static inline void stepmark_take_slot(struct stepmark_page *page, uint32_t index, uint32_t tid)
@@ -281,7 +286,7 @@ static inline void stepmark_take_slot(struct stepmark_page *page, uint32_t index
 	thread->slot = &page->slots[index];
 	thread->ring = page->rings[index];
 	if (thread->slot->seq) /* its last thread may have died inside a step */
-		stepmark_show(thread->slot, 0, 0, 0, 0);
+		stepmark_show(thread->slot, 0, stepmark_announce(thread->slot), 0, 0);
 	/* Numbers go on where that thread ended: it used at most one a mark. */
 	thread->number = thread->slot->seq;
 	__atomic_store_n(&thread->slot->tid, tid, __ATOMIC_RELEASE);
@@ -365,36 +370,40 @@ static inline void stepmark_show_open(struct stepmark_thread *thread,
 		stepmark_show(thread->slot, 0, now, 0, 0);
 }
 
+/* The innermost step that is told apart; NULL outside of steps. */
+static inline struct stepmark_open *stepmark_innermost(struct stepmark_thread *thread)
+{
+	uint32_t depth = thread->depth < STEPMARK_DEPTH ? thread->depth : STEPMARK_DEPTH;
+
+	return depth ? &thread->open[depth - 1] : NULL;
+}
+
 static inline void stepmark_begin_at(struct stepmark_thread *thread, uint32_t kind, uint32_t tenant,
 				     uint64_t now)
 {
 	struct stepmark_open *open = stepmark_push(thread, kind, now);
 
-	if (!open)
-		return;
-	if (tenant) {
+	if (open && tenant) {
 		open->nr_shares = 1;
 		open->shares[0].tenant = tenant;
 		open->shares[0].weight = 1;
-	} else if (thread->depth > 1) { /* a stage serves whom its step serves */
+	} else if (open && thread->depth > 1) { /* a stage serves whom its step serves */
 		open->nr_shares = open[-1].nr_shares;
 		memcpy(open->shares, open[-1].shares, sizeof(open->shares));
 	}
-	stepmark_show_open(thread, open, now);
+	stepmark_show_open(thread, stepmark_innermost(thread), now);
 }
 
-static inline void stepmark_end_at(struct stepmark_thread *thread, uint64_t now)
+/* Finish the innermost step or stage; what is then innermost is still to be shown. */
+static inline void stepmark_close_at(struct stepmark_thread *thread, uint64_t now)
 {
-	struct stepmark_open *open, *outer;
-
 	if (--thread->depth >= STEPMARK_DEPTH)
 		return;
 	if (thread->depth < thread->tick)
 		thread->tick = 0;
-	open = &thread->open[thread->depth];
-	outer = thread->depth ? open - 1 : NULL;
-	stepmark_finish(thread, open, outer ? outer->number : 0, now, STEPMARK_STEP);
-	stepmark_show_open(thread, outer, now);
+	stepmark_finish(thread, &thread->open[thread->depth],
+			thread->depth ? thread->open[thread->depth - 1].number : 0, now,
+			STEPMARK_STEP);
 }
 
 /* Begin a step, or inside a step a stage. tenant 0: nobody, or those of the step around it. */
@@ -403,7 +412,7 @@ static inline void stepmark_begin(uint32_t kind, uint32_t tenant)
 	struct stepmark_thread *thread = stepmark_this_thread();
 
 	if (thread)
-		stepmark_begin_at(thread, kind, tenant, stepmark_now_ns());
+		stepmark_begin_at(thread, kind, tenant, stepmark_announce(thread->slot));
 }
 
 /* Begin a step that serves n tenants by weight. Weights are above 0; the 8 largest are kept. */
@@ -411,13 +420,15 @@ static inline void stepmark_begin_shares(uint32_t kind, const struct stepmark_sh
 					 uint32_t n)
 {
 	struct stepmark_thread *thread = stepmark_this_thread();
-	uint64_t now = stepmark_now_ns();
-	struct stepmark_open *open = thread ? stepmark_push(thread, kind, now) : NULL;
+	struct stepmark_open *open;
 	uint32_t i, at;
+	uint64_t now;
 
-	if (!open)
+	if (!thread)
 		return;
-	for (i = 0; i < n; i++) { /* insert, largest first */
+	now = stepmark_announce(thread->slot);
+	open = stepmark_push(thread, kind, now);
+	for (i = 0; open && i < n; i++) { /* insert, largest first */
 		for (at = open->nr_shares; at && open->shares[at - 1].weight < shares[i].weight;
 		     at--) {
 			if (at < STEPMARK_SHARES)
@@ -431,7 +442,7 @@ static inline void stepmark_begin_shares(uint32_t kind, const struct stepmark_sh
 	if (n > STEPMARK_SHARES)
 		__atomic_fetch_add(&stepmark_the_process.page->header.lost_shares_full,
 				   n - STEPMARK_SHARES, __ATOMIC_RELAXED);
-	stepmark_show_open(thread, open, now);
+	stepmark_show_open(thread, stepmark_innermost(thread), now);
 }
 
 /* End the innermost open step or stage. */
@@ -439,8 +450,13 @@ static inline void stepmark_end(void)
 {
 	struct stepmark_thread *thread = &stepmark_the_thread;
 
-	if (thread->depth)
-		stepmark_end_at(thread, stepmark_now_ns());
+	uint64_t now;
+
+	if (!thread->depth)
+		return;
+	now = stepmark_announce(thread->slot);
+	stepmark_close_at(thread, now);
+	stepmark_show_open(thread, stepmark_innermost(thread), now);
 }
 
 static inline void stepmark_tock_at(struct stepmark_thread *thread, uint64_t now)
@@ -448,7 +464,7 @@ static inline void stepmark_tock_at(struct stepmark_thread *thread, uint64_t now
 	uint32_t tick = thread->tick;
 
 	while (tick && thread->depth >= tick)
-		stepmark_end_at(thread, now);
+		stepmark_close_at(thread, now);
 }
 
 /* End the step that this thread's last tick began, and begin the next at the same instant: for
@@ -456,10 +472,11 @@ static inline void stepmark_tock_at(struct stepmark_thread *thread, uint64_t now
 static inline void stepmark_tick(uint32_t kind, uint32_t tenant)
 {
 	struct stepmark_thread *thread = stepmark_this_thread();
-	uint64_t now = stepmark_now_ns();
+	uint64_t now;
 
 	if (!thread)
 		return;
+	now = stepmark_announce(thread->slot);
 	stepmark_tock_at(thread, now);
 	stepmark_begin_at(thread, kind, tenant, now);
 	thread->tick = thread->depth;
@@ -468,7 +485,14 @@ static inline void stepmark_tick(uint32_t kind, uint32_t tenant)
 /* End the step that this thread's last tick began. */
 static inline void stepmark_tock(void)
 {
-	stepmark_tock_at(&stepmark_the_thread, stepmark_now_ns());
+	struct stepmark_thread *thread = &stepmark_the_thread;
+	uint64_t now;
+
+	if (!thread->tick)
+		return;
+	now = stepmark_announce(thread->slot);
+	stepmark_tock_at(thread, now);
+	stepmark_show_open(thread, stepmark_innermost(thread), now);
 }
 
 /* A request of this tenant waited from since_ns (of stepmark_now_ns) until now. */

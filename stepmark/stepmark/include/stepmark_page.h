@@ -33,7 +33,7 @@ enum stepmark_limits {
 	STEPMARK_NAME_LEN = 64, /* bytes of UTF-8, NUL padded */
 	STEPMARK_SLOTS = 256,   /* threads that mark at the same time */
 	STEPMARK_PROBES = 8,    /* slots tried from tid % STEPMARK_SLOTS on */
-	STEPMARK_RING = 512,    /* finished marks kept per slot */
+	STEPMARK_RING = 2048,   /* finished marks kept per slot */
 	STEPMARK_SHARES = 8,    /* tenants that one step can serve */
 };
 
@@ -49,10 +49,13 @@ struct stepmark_name {
  * or that of a thread which is gone; so the kernel finds a thread's slot by its number alone. The
  * tid is the one the thread sees itself, in its own pid namespace.
  *
- * A mark is whole when `seq` equals `seq_end`; a writer stores `seq` first and `seq_end` last, each
- * mark one higher than the mark before it. `step` numbers count up from 1 in each slot and are
- * never used twice; 0 means that the thread is in no step. Entering a stage inside a step is a mark
- * with the stage's own number; leaving it is a mark with the number of the step again.
+ * A mark is whole when `seq` equals `seq_end`; a writer stores `seq` first, before it reads the
+ * clock, and `seq_end` last, each mark one higher than the mark before it. So a thread that loses
+ * the CPU between the time of a mark and the mark is seen to be writing it.
+ *
+ * `step` numbers count up from 1 in each slot and are never used twice; 0 means that the thread is
+ * in no step. Entering a stage inside a step is a mark with the stage's own number; leaving it is
+ * a mark with the number of the step again.
  *
  * Who takes over a slot goes on with its `seq`, its ring and, from `seq` on, its numbers: a thread
  * uses at most one a mark. If the slot says that its last thread was in a step, the first mark of
@@ -138,7 +141,7 @@ struct stepmark_page {
 #endif
 STEPMARK_STATIC_ASSERT(sizeof(struct stepmark_slot) == 64, "a slot is one cache line");
 STEPMARK_STATIC_ASSERT(sizeof(struct stepmark_done) == 128, "a finished mark is two cache lines");
-STEPMARK_STATIC_ASSERT(sizeof(struct stepmark_page) == 4096 + 2 * 16384 + 16384 + 16777216,
-		       "header, names, slots, 16 MiB of sparse rings");
+STEPMARK_STATIC_ASSERT(sizeof(struct stepmark_page) == 4096 + 2 * 16384 + 16384 + 67108864,
+		       "header, names, slots, 64 MiB of sparse rings");
 
 #endif

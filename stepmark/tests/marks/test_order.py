@@ -8,7 +8,7 @@ from stepmark import page as layout
 from stepmark.process import process
 queued(now_ns(), 'chat')  # this thread has its slot
 page, slot = process._page, layout.AT_SLOTS + threading.get_native_id() % 256 * 64
-ring = layout.AT_RINGS + threading.get_native_id() % 256 * 512 * 128
+ring = layout.AT_RINGS + threading.get_native_id() % 256 * layout.RING * 128
 def word(at): return struct.unpack_from('Q', page.map, at)[0]
 def look():
     entry = ring + 128  # the second
@@ -39,9 +39,9 @@ def test_a_mark_is_whole_only_with_all_of_it_and_counted_only_when_whole(python)
         "True 0 0 0 1",
         "False 0 0 0 1",
         "True 1 0 0 1",
-        "True 1 1 0 1",
-        "True 1 1 1 1",
-        "True 1 1 1 2",
+        "False 1 0 0 1",
+        "False 1 1 0 1",
+        "False 1 1 1 1",
         "False 1 1 1 2",
         "True 0 1 1 2",
     ]

@@ -103,7 +103,7 @@ def test_a_slot_taken_over_is_in_no_step(python):
         "    slot = page.claim(tid)\n"
         "    print(page.words[(AT_SLOTS + slot * SLOT_SIZE) // 8 + 1])\n"
         "    return Writer(page, slot)\n"
-        "for _ in range(3): claimed().begin(step('decode'), 1)\n"
+        "for _ in range(3): claimed().begin(step('decode'))\n"
         "page.close()"
     )
 

@@ -26,6 +26,7 @@ struct thread {
 	u32 tid_inside;     /* in its own pid namespace */
 	u32 tenant_slot;    /* histograms to count its deschedules in */
 	u32 queued_on;      /* CPU + 1 that it waits for; 0: none */
+	u32 slot_pause_ns;  /* until the look after the next */
 	bool torn;          /* it was interrupted while it wrote a mark: piece.step is not known */
 };
 

@@ -8,8 +8,10 @@
 #include "compat.bpf.h"
 #include "maps.bpf.h"
 
-/* How often a thread without a slot looks for one: its first mark may come at any time. */
-#define SLOT_RETRY_NS 1000000
+/* A thread without a slot looks for one again and again, because its first mark may come at any
+ * time: after 16 us, then twice as long each time, up to 1 ms. */
+#define FIRST_RETRY_NS (1 << 14)
+#define LAST_RETRY_NS (1 << 20)
 
 enum mark { MARK_NONE, MARK_SAME, MARK_NEW, MARK_TORN };
 
@@ -46,7 +48,10 @@ static __always_inline enum mark read_mark(struct thread *t, struct task_struct 
 
 		if (!process || !process->page || now < t->slot_retry_ns)
 			return MARK_NONE;
-		t->slot_retry_ns = now + SLOT_RETRY_NS;
+		t->slot_pause_ns = t->slot_pause_ns ? 2 * t->slot_pause_ns : FIRST_RETRY_NS;
+		if (t->slot_pause_ns > LAST_RETRY_NS)
+			t->slot_pause_ns = LAST_RETRY_NS;
+		t->slot_retry_ns = now + t->slot_pause_ns;
 		find_slot(t, process->page);
 		if (!t->slot_address)
 			return MARK_NONE;

@@ -27,14 +27,14 @@ def total_seconds(gaps: Gaps) -> float:
     return sum(end - begin for begin, end in gaps) / 1e9
 
 
-class Victim:
-    """A process of ``tests/kernel/victims.py``: says when it is ready, goes when told, reports."""
+class Program:
+    """A process that says when it is ready, goes when told, and prints what it has to say."""
 
     _running: ClassVar[list[subprocess.Popen[str]]] = []
 
-    def __init__(self, what: str, *arguments: object) -> None:
+    def __init__(self, path: Path | str, *arguments: object) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "victims.py"), what, *map(str, arguments)],
+            [str(path), *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -49,15 +49,18 @@ class Victim:
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
 
-    def report(self) -> Any:
-        """Wait for the victim's own account."""
+    def is_running(self, patience: float = 0.1) -> bool:
+        try:
+            self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            return True
+        return False
+
+    def output(self) -> str:
+        """Wait for the end, which must be a good one."""
         out, _ = self.process.communicate(timeout=60)
         assert self.process.returncode == 0
-        return json.loads(out)
-
-    def long_gaps(self) -> Gaps:
-        """Of a victim that spins: when it did not, for a millisecond or more."""
-        return [(begin, end) for begin, end in self.report() if end - begin >= 1_000_000]
+        return out
 
     @classmethod
     def kill_all(cls) -> None:
@@ -67,12 +70,27 @@ class Victim:
         cls._running.clear()
 
 
+class Victim(Program):
+    """A process of ``tests/kernel/victims.py``, which gives an account of itself."""
+
+    def __init__(self, what: str, *arguments: object) -> None:
+        super().__init__(sys.executable, HERE / "victims.py", what, *arguments)
+
+    def report(self) -> Any:
+        return json.loads(self.output())
+
+    def long_gaps(self) -> Gaps:
+        """Of a victim that spins: when it did not, for a millisecond or more."""
+        return [(begin, end) for begin, end in self.report() if end - begin >= 1_000_000]
+
+
 class Trace:
     """What the kernel side says about the processes that are followed."""
 
     def __init__(self, kernel: KernelTrace) -> None:
         self.kernel = kernel
-        self._batches: list[Records] = []
+        self._pieces: list[Records] = []
+        self._outliers: list[Records] = []
         self._next_index = 1
 
     def follow(self, pid: int) -> int:
@@ -87,9 +105,20 @@ class Trace:
 
     def pieces(self, tid: int | None = None) -> Records:
         """All pieces so far, of one thread or of all."""
-        self._batches.append(self.kernel.pieces())
-        everything = np.concatenate(self._batches)
+        self.drain()
+        everything = np.concatenate(self._pieces)
         return everything if tid is None else everything[everything["tid"] == tid]
+
+    def waits(self, tid: int) -> Records:
+        """All deschedules of a thread that lasted at least the 10 us from which each is told."""
+        self.drain()
+        everything = np.concatenate(self._outliers)
+        return everything[everything["tid"] == tid]["wait"]
+
+    def drain(self) -> None:
+        """Make room in the rings. Call it while a program runs that has much to tell."""
+        self._pieces.append(self.kernel.pieces())
+        self._outliers.append(self.kernel.outliers())
 
     def work(self, tid: int) -> Records:
         """The pieces of what a victim did in its step, or steps, after the warm-up."""
@@ -103,8 +132,7 @@ class Trace:
 
     def waits_in(self, tid: int, gaps: Gaps) -> dict[str, float]:
         """Seconds per cause of the deschedules that fell into these gaps of a thread."""
-        waits = self.kernel.outliers()
-        waits = waits[waits["tid"] == tid]["wait"]
+        waits = self.waits(tid)
         begin, end = np.array(gaps, np.uint64).reshape(-1, 2).T
         gap = np.searchsorted(begin, waits["at_ns"]) - 1  # the last that began before it
         waits = waits[(gap >= 0) & (waits["at_ns"] <= end[gap])]

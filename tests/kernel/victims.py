@@ -12,6 +12,7 @@ import fcntl
 import json
 import mmap
 import os
+import resource
 import select
 import socket
 import sys
@@ -220,23 +221,42 @@ def _file(megabytes: int) -> Iterator[Path]:
         yield path
 
 
-def threads(per_second: str, seconds: str) -> Any:
-    """Start threads that mark two steps each and end."""
-
-    def work() -> None:
-        for _ in range(2):
-            with stepmark.step("short", tenants="victim"):
-                time.sleep(0.0001)
-
-    count = int(per_second) * int(seconds)
-    begin = now_ns()
-    for i in range(count):
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-        while now_ns() < begin + i * 1_000_000_000 // int(per_second):
+def nap_and_count(cpu: str, seconds: str) -> Any:
+    """Work and nap in turns; report what the kernel counts of this thread meanwhile."""
+    os.sched_setaffinity(0, {int(cpu)})
+    with work:
+        before, end = _kernel_counts(), now_ns() + int(float(seconds) * 1e9)
+        while now_ns() < end:
+            sum(range(20_000))
             time.sleep(0.0002)
-    return {"threads": count, "page": stepmark.status()}
+        after = _kernel_counts()
+    return {name: after[name] - before[name] for name in after}
+
+
+def _kernel_counts() -> dict[str, int]:
+    usage = resource.getrusage(resource.RUSAGE_THREAD)
+    run_delay = int(Path("/proc/thread-self/schedstat").read_text().split()[1])
+    return {
+        "voluntary": usage.ru_nvcsw,
+        "involuntary": usage.ru_nivcsw,
+        "run_delay": run_delay,
+    }
+
+
+def wait_for_helper(cpu: str, seconds: str) -> Any:
+    """A step that waits for a thread without a mark, which spins; report that thread's gaps."""
+    gaps: list[tuple[int, int]] = []
+
+    def help() -> None:
+        os.sched_setaffinity(0, {int(cpu)})
+        gaps.extend(_gaps(float(seconds), 100_000))
+
+    os.sched_setaffinity(0, set(os.sched_getaffinity(0)) - {int(cpu)} or {int(cpu)})
+    helper = threading.Thread(target=help)
+    with work:
+        helper.start()
+        helper.join()
+    return gaps
 
 
 def main() -> None:

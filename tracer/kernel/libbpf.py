@@ -198,6 +198,15 @@ class BpfObject:
         if error := update(self.map_fd(name), key, value, 0):
             raise UnavailableError(f"map {name}: {os.strerror(-error)}")
 
+    def lookup(self, name: str, key: bytes) -> bytes:
+        """Read one entry of a map. Raises UnavailableError when there is none."""
+        size = _function("bpf_map__value_size", c.c_uint32, c.c_void_p)(self._map(name))
+        value = c.create_string_buffer(size)
+        lookup = _function("bpf_map_lookup_elem", c.c_int, c.c_int, c.c_char_p, c.c_void_p)
+        if error := lookup(self.map_fd(name), key, value):
+            raise UnavailableError(f"map {name}: {os.strerror(-error)}")
+        return value.raw
+
     def delete(self, name: str, key: bytes) -> None:
         """Remove one entry of a map; one that is not there is fine."""
         _function("bpf_map_delete_elem", c.c_int, c.c_int, c.c_char_p)(self.map_fd(name), key)

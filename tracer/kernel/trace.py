@@ -37,7 +37,8 @@ class KernelTrace:
         self._object = libbpf.BpfObject(object_path(plan.stem))
         self._object.keep_programs(plan.programs)
         self._object.resize_map("histograms", int(np.prod(self._histograms_shape)))
-        self._object.resize_map("cpus", libbpf.possible_cpus())
+        self._cpus = libbpf.possible_cpus()
+        self._object.resize_map("cpus", self._cpus)
         self._set_constants({**plan.constants, "outlier_ns": outlier_ns})
 
     def _set_constants(self, constants: Mapping[str, int | list[int]]) -> None:
@@ -110,6 +111,11 @@ class KernelTrace:
 
     def tracked_threads(self) -> int:
         return int(self._tracked[0])
+
+    def waiting_threads(self) -> int:
+        """Tracked threads that wait for a CPU at this moment."""
+        cpus = (self._object.lookup("cpus", struct.pack("=I", i)) for i in range(self._cpus))
+        return sum(int(struct.unpack_from("=I", cpu)[0]) for cpu in cpus)
 
     def run_times(self) -> dict[str, tuple[int, int]]:
         """Program -> (ns, runs) while statistics are on (``libbpf.count_run_time``)."""

@@ -10,6 +10,7 @@ OBJECTS := tracer/kernel/objects
 BUILD_PACKAGES := clang llvm libbpf1 libbpf-dev linux-libc-dev gcc g++ libc6-dev python3-dev python3-venv
 TEST_PACKAGES := prometheus iproute2 util-linux
 BENCH_PACKAGES := libbpf-tools bpfcc-tools bpftrace bpftool
+LAB_PACKAGES := qemu-system-x86 busybox-static kmod udev util-linux
 
 ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 BPF_CFLAGS := -g -O2 -std=gnu11 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra -Werror \
@@ -35,7 +36,7 @@ build/.system: Makefile
 $(VENV)/.installed: pyproject.toml stepmark/pyproject.toml build/.system
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/pip install --quiet --disable-pip-version-check --group dev -e . -e stepmark
+	@$(BIN)/pip install --quiet --disable-pip-version-check --group dev -e . -e ./stepmark
 	@touch $@
 
 .PHONY: setup
@@ -48,6 +49,55 @@ $(OBJECTS)/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h) bpf/tailtrace.bpf.c stepmark
 	@mkdir -p $(@D)
 	clang $(BPF_CFLAGS) -c $< -o $@
 	@llvm-strip -g $@
+
+.PHONY: run
+run: setup ## trace the bundled workload, or CONFIG=file; DURATION=seconds ends by itself
+ifdef CONFIG
+	$(BIN)/tailtrace run --config $(CONFIG) $(if $(DURATION),--duration $(DURATION))
+else
+	@$(BIN)/python -m workloads.rl_sampling --antagonist --duration $(or $(DURATION),86400) \
+		>build/workload.txt 2>&1 & workload=$$!; \
+	trap 'kill $$workload 2>/dev/null; wait $$workload' EXIT; \
+	$(BIN)/tailtrace run $(if $(DURATION),--duration $(DURATION))
+endif
+
+.PHONY: check
+check: setup ## formats, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/ruff check stepmark --config stepmark/pyproject.toml
+	$(BIN)/ruff format --check stepmark --config stepmark/pyproject.toml
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/clang-format --dry-run -Werror bpf/*.h bpf/*.c stepmark/stepmark/include/*.h
+
+.PHONY: test
+test: check ## the whole test suite, kernel tests included
+	KERNEL_TESTS=1 $(BIN)/pytest -m 'not lab'
+
+.PHONY: bench
+bench: setup ## what it costs, beside budgets and peers; writes docs/bench.md
+	@$(call debian,$(BENCH_PACKAGES))
+	$(BIN)/python -m bench
+
+.PHONY: lab
+lab: setup ## boot other kernels in virtual machines and test there
+	@$(call debian,$(LAB_PACKAGES))
+	nice -n 19 $(BIN)/pytest -m lab
+
+.PHONY: wheel
+wheel: setup ## dist/: the agent with its BPF objects, and stepmark
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist . ./stepmark
+
+.PHONY: docs
+docs: setup ## write what is generated: docs/metrics.md
+	$(BIN)/python -m exporters.docs >docs/metrics.md
+
+.PHONY: rules dashboards
+rules: setup ## build/rules: Prometheus recording rules and alerts
+	$(BIN)/python -m dashboards rules build/rules
+dashboards: setup ## build/dashboards: Grafana dashboards as JSON
+	$(BIN)/python -m dashboards build build/dashboards
 
 .PHONY: clean
 clean: ## remove what was built

@@ -15,9 +15,12 @@
 
 enum mark { MARK_NONE, MARK_SAME, MARK_NEW, MARK_TORN };
 
-/* A thread takes one of STEPMARK_PROBES slots from tid % STEPMARK_SLOTS on (stepmark_page.h). */
-static __always_inline void find_slot(struct thread *t, u64 page)
+/* A thread takes one of STEPMARK_PROBES slots from tid % STEPMARK_SLOTS on (stepmark_page.h). A
+ * global function, so that the verifier goes through the loop once. */
+__noinline int find_slot(struct thread *t, u64 page)
 {
+	if (!t)
+		return 0;
 	u64 slots = page + __builtin_offsetof(struct stepmark_page, slots);
 
 	for (u32 i = 0; i < STEPMARK_PROBES; i++) {
@@ -27,17 +30,18 @@ static __always_inline void find_slot(struct thread *t, u64 page)
 		if (bpf_probe_read_user(
 			    &tid, sizeof(tid),
 			    (void *)(slot + __builtin_offsetof(struct stepmark_slot, tid))))
-			return;
+			return 0;
 		if (tid == t->tid_inside) {
 			t->slot_address = slot;
 			t->piece.slot = index;
-			return;
+			return 0;
 		}
 	}
+	return 0;
 }
 
-/* Fills `mark` when it is new. A writer stores `seq` first and `seq_end` last, and Python's
- * struct.pack_into clears the words before it fills them: a mark that reads 0 is being written. */
+/* Fills `mark` when it is new. A writer stores `seq` first and `seq_end` last: while the
+ * two differ, the thread is writing a mark. */
 static __always_inline enum mark read_mark(struct thread *t, struct task_struct *task, u64 now,
 					   struct stepmark_slot *mark)
 {
@@ -68,8 +72,8 @@ static __always_inline enum mark read_mark(struct thread *t, struct task_struct 
 		return MARK_NONE;
 	}
 	if (mark->seq == t->seq && mark->seq_end == t->seq)
-		return t->torn ? MARK_TORN : MARK_SAME;
-	return mark->seq == mark->seq_end && mark->seq ? MARK_NEW : MARK_TORN;
+		return MARK_SAME;
+	return mark->seq == mark->seq_end ? MARK_NEW : MARK_TORN;
 }
 
 #endif

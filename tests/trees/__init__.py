@@ -9,13 +9,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 HERE = Path(__file__).parent
 NAMES = sorted(path.stem for path in HERE.glob("*.tree"))
 
 _RANGE = re.compile(r"\[(\d+)-(\d+)\]")
 _TERM = re.compile(r"\{([n0-9 +*/%-]+)\}")
+
+
+_SHARED = TemporaryDirectory(prefix="tailtrace-trees-")
+
+
+@cache
+def planted(name: str) -> tuple[Path, Path]:
+    """The machine's ``proc`` and ``sys`` for tests that change nothing below them."""
+    return plant(name, Path(_SHARED.name) / name)
 
 
 def plant(name: str, directory: Path) -> tuple[Path, Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.trees import NAMES, plant, write
+from tests.trees import NAMES, plant, planted, write
 from tracer.host.facts import Known, Unknown, value_of
 from tracer.host.hypervisor import Hypervisor
 
@@ -12,8 +12,8 @@ VENDORS = {"flat_vm": "VMware", "kvm_guest": "KVM", "hyperv_guest": "Hyper-V"}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_virtual_machines_are_told_from_bare_metal(name, tmp_path):
-    hypervisor = Hypervisor.read(*plant(name, tmp_path))
+def test_virtual_machines_are_told_from_bare_metal(name):
+    hypervisor = Hypervisor.read(*planted(name))
 
     assert (name in VENDORS, VENDORS.get(name)) == (
         hypervisor.virtual.value,
@@ -21,20 +21,20 @@ def test_virtual_machines_are_told_from_bare_metal(name, tmp_path):
     )
 
 
-def test_without_dmi_the_clocks_name_the_vendor(tmp_path):
-    hypervisor = Hypervisor.read(*plant("kvm_guest", tmp_path))
+def test_without_dmi_the_clocks_name_the_vendor():
+    hypervisor = Hypervisor.read(*planted("kvm_guest"))
 
     assert Known("KVM", "it offers the clock 'kvm-clock'") == hypervisor.vendor
     assert ("tsc", ("tsc", "kvm-clock")) == (hypervisor.clock.value, hypervisor.clocks.value)
 
 
-def test_a_steal_clock_that_has_moved_is_live(tmp_path):
-    assert Hypervisor.read(*plant("kvm_guest", tmp_path)).steal_clock.value is True
+def test_a_steal_clock_that_has_moved_is_live():
+    assert Hypervisor.read(*planted("kvm_guest")).steal_clock.value is True
 
 
-def test_a_vmware_steal_of_zero_is_unknown_not_none(tmp_path):
+def test_a_vmware_steal_of_zero_is_unknown_not_none():
     assert "VMware's is off unless it is asked for" in (
-        Hypervisor.read(*plant("flat_vm", tmp_path)).steal_clock.reason
+        Hypervisor.read(*planted("flat_vm")).steal_clock.reason
     )
 
 
@@ -59,8 +59,8 @@ def test_a_kvm_guest_of_which_nothing_was_stolen_yet_is_unknown(tmp_path):
         ("two_sockets", "no hypervisor that could steal"),
     ],
 )
-def test_there_is_none_on(name, source, tmp_path):
-    assert Known(False, source) == Hypervisor.read(*plant(name, tmp_path)).steal_clock
+def test_there_is_none_on(name, source):
+    assert Known(False, source) == Hypervisor.read(*planted(name)).steal_clock
 
 
 def test_a_steal_clock_can_be_switched_off_at_boot(tmp_path):

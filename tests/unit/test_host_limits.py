@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.trees import plant, write
+from tests.trees import planted, write
 from tracer.host import limits
 from tracer.host.facts import Known, Unknown
 from tracer.host.hierarchy import groups_of
@@ -76,8 +76,8 @@ def test_groups_of_a_process_are_by_controllers(tmp_path):
     assert {"cpu,cpuacct": "/a:b", "": "/c"} == groups_of(7, tmp_path).value
 
 
-def test_the_budget_of_a_version_1_group(tmp_path):
-    _, sys = plant("flat_vm", tmp_path)
+def test_the_budget_of_a_version_1_group():
+    _, sys = planted("flat_vm")
     pod = "/kubepods/pod01234567-89ab-cdef-0123-456789abcdef"
 
     budget = limits.group_realtime({"cpu,cpuacct": pod}, sys)

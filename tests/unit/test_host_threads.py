@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tests.trees import plant, write
+from tests.trees import plant, planted, write
 from tracer.host import threads
 from tracer.host.facts import Unknown
 from tracer.host.interrupts import arriving_on, interrupts
@@ -16,8 +16,8 @@ from tracer.host.settings import IdleState, Settings
 from tracer.host.threads import Allowed, RealtimeThread
 
 
-def test_real_time_threads_are_found_among_all(tmp_path):
-    proc, _ = plant("flat_vm", tmp_path)
+def test_real_time_threads_are_found_among_all():
+    proc, _ = planted("flat_vm")
 
     assert (RealtimeThread(70, 71, "inference", "FIFO", 50),) == threads.realtime(proc)
 
@@ -47,8 +47,8 @@ def test_a_thread_of_this_process_is_found_once_it_is_real_time():
     assert [(other.native_id, "RR", 7)] == [(t.tid, t.policy, t.priority) for t in found]
 
 
-def test_threads_are_counted_by_where_they_may_run(tmp_path):
-    proc, _ = plant("flat_vm", tmp_path)
+def test_threads_are_counted_by_where_they_may_run():
+    proc, _ = planted("flat_vm")
     node = frozenset({0})
 
     assert {Allowed(frozenset(range(88)), node): 2, Allowed(frozenset(range(8, 16)), node): 1} == (
@@ -67,14 +67,14 @@ def test_a_process_that_is_gone_has_no_threads(tmp_path):
         ("two_sockets", {"": "/kubepods.slice/kubepods-pod1.slice/inference.scope"}, range(8, 16)),
     ],
 )
-def test_what_a_group_leaves_its_threads(name, groups, expected, tmp_path):
-    _, sys = plant(name, tmp_path)
+def test_what_a_group_leaves_its_threads(name, groups, expected):
+    _, sys = planted(name)
 
     assert Allowed(frozenset(expected), frozenset({0})) == threads.cpuset(groups, sys).value
 
 
-def test_interrupts_that_arrive_on_given_cpus(tmp_path):
-    proc, _ = plant("two_sockets", tmp_path)
+def test_interrupts_that_arrive_on_given_cpus():
+    proc, _ = planted("two_sockets")
 
     found = interrupts(proc).value
 
@@ -83,8 +83,8 @@ def test_interrupts_that_arrive_on_given_cpus(tmp_path):
     assert [] == arriving_on(found, frozenset({16}))
 
 
-def test_settings_of_a_xeon(tmp_path):
-    settings = Settings.read(*plant("xeon", tmp_path))
+def test_settings_of_a_xeon():
+    settings = Settings.read(*planted("xeon"))
 
     assert ("always", "always") == (settings.huge_pages.value, settings.defrag.value)
     assert {"powersave": 224} == settings.governors.value
@@ -106,8 +106,8 @@ def test_without_files_every_setting_is_unknown(tmp_path):
     assert all(isinstance(getattr(settings, name), Unknown) for name in settings.__slots__)
 
 
-def test_the_kubelet_s_cpus(tmp_path):
-    proc, _ = plant("two_sockets", tmp_path)
+def test_the_kubelet_s_cpus():
+    proc, _ = planted("two_sockets")
 
     manager = cpu_manager(proc).value
 

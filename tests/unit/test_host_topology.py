@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.trees import plant, write
+from tests.trees import plant, planted, write
 from tracer.host.facts import Known, Unknown
 from tracer.host.processor import Processor
 from tracer.host.topology import Topology, nodes_of
@@ -23,8 +23,8 @@ SHAPES = {  # sockets, cores per socket, threads per core, nodes, last-level cac
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_the_shape_of(name, tmp_path):
-    _, sys = plant(name, tmp_path)
+def test_the_shape_of(name):
+    _, sys = planted(name)
 
     topology = Topology.read(sys)
 
@@ -37,8 +37,8 @@ def test_the_shape_of(name, tmp_path):
     )
 
 
-def test_nodes_have_cpus_and_memory(tmp_path):
-    _, sys = plant("epyc_nps4", tmp_path)
+def test_nodes_have_cpus_and_memory():
+    _, sys = planted("epyc_nps4")
 
     nodes = Topology.read(sys).nodes.value
 
@@ -47,8 +47,8 @@ def test_nodes_have_cpus_and_memory(tmp_path):
     assert frozenset({0, 1}) == nodes_of(nodes, frozenset({3, 16}))
 
 
-def test_a_cache_is_counted_once_with_those_who_share_it(tmp_path):
-    _, sys = plant("two_sockets", tmp_path)
+def test_a_cache_is_counted_once_with_those_who_share_it():
+    _, sys = planted("two_sockets")
 
     cache = Topology.read(sys).last_caches.value[1]
 
@@ -87,9 +87,9 @@ def test_without_sysfs_all_is_unknown(tmp_path):
     ("name", "cores"),
     [("two_sockets", 84), ("xeon", 60), ("kvm_guest", 128), ("hyperv_guest", 40)],
 )
-def test_how_many_cores_a_socket_can_have(name, cores, tmp_path):
+def test_how_many_cores_a_socket_can_have(name, cores):
     """By the name, else by the largest part of the family."""
-    proc, _ = plant(name, tmp_path)
+    proc, _ = planted(name)
 
     assert cores == Processor.read(proc).cores_per_socket.value
 
@@ -102,8 +102,8 @@ def test_a_processor_that_is_not_in_the_table_has_no_number_of_cores(tmp_path):
     )
 
 
-def test_arm64_has_neither_flags_nor_a_name(tmp_path):
-    proc, _ = plant("arm64", tmp_path)
+def test_arm64_has_neither_flags_nor_a_name():
+    proc, _ = planted("arm64")
 
     processor = Processor.read(proc)
 

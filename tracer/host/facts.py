@@ -37,6 +37,11 @@ def value_of(fact: Known[_T] | Unknown) -> _T | None:
     return fact.value if isinstance(fact, Known) else None
 
 
+def why(fact: Known[object] | Unknown) -> str:
+    """Where it is known from, or why it is not known."""
+    return fact.source if isinstance(fact, Known) else fact.reason
+
+
 def convert(fact: Known[_T] | Unknown, into: Callable[[_T], _U]) -> Fact[_U]:
     """``into(value)``; unknown when it raises ValueError or IndexError."""
     if isinstance(fact, Unknown):

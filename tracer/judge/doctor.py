@@ -1,0 +1,219 @@
+"""
+The doctor: what this machine is, what on it lengthens tails or misleads, and which remedies can
+work here. A screen of text for people, a dictionary for programs.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from tracer.host.facts import Fact, Unknown, format_cpus, value_of
+from tracer.host.machine import Machine, Workload
+from tracer.judge.deceptions import deceptions
+from tracer.judge.effects import Effect
+from tracer.judge.findings import Finding, Weight
+from tracer.judge.hindrances import budget_in_words, enforced_budget, hindrances
+from tracer.judge.remedies import Remedy, in_words, remedies
+from tracer.judge.tiers import Ranking
+from tracer.judge.words import count
+from tracer.targets.text import visible
+
+WIDTH, HEIGHT = 100, 40
+
+_SIGNS = {Weight.MISLEADS: "!!", Weight.COSTS: "! ", Weight.NOTE: "- "}
+_LONGEST = 1000  # characters of a finding: names in it are strangers' own
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    machine: Machine
+    workloads: tuple[Workload, ...]
+    """The processes that were looked at besides the machine."""
+
+    findings: tuple[Finding, ...]
+    """Most important first."""
+
+    remedies: tuple[Remedy, ...]
+
+    @property
+    def misleading(self) -> bool:
+        """Whether measurements of this machine mean something else than they seem to."""
+        return any(finding.weight is Weight.MISLEADS for finding in self.findings)
+
+
+def examine(
+    proc: Path = Path("/proc"),
+    sys: Path = Path("/sys"),
+    pids: Sequence[int] = (),
+    ranking: Ranking | None = None,
+) -> Diagnosis:
+    """
+    Look at the machine below ``proc`` and ``sys``, and at these processes on it.
+
+    :param ranking: of the tail that the remedies are for
+    """
+    machine = Machine.read(proc, sys)
+    workloads = tuple(Workload.read(pid, proc, sys) for pid in pids)
+    found = [*deceptions(machine), *hindrances(machine, workloads)]
+    return Diagnosis(
+        machine,
+        workloads,
+        tuple(sorted(found, key=lambda finding: -finding.weight)),
+        tuple(remedies(machine, workloads, ranking)),
+    )
+
+
+def as_dict(diagnosis: Diagnosis) -> dict[str, Any]:
+    """For JSON. A fact is ``{"value", "source"}``, or ``{"reason"}`` when it is not known."""
+    content: dict[str, Any] = _plain(diagnosis)
+    return {"misleading": diagnosis.misleading} | content
+
+
+def as_lines(diagnosis: Diagnosis, full: bool = False) -> list[str]:
+    """Of at most WIDTH columns; at most HEIGHT lines unless ``full``."""
+    head = list(_head(diagnosis))
+    findings = [_finding(finding, full) for finding in diagnosis.findings] or [["no findings"]]
+    tail = ["", *_remedies(diagnosis, full)]
+    if full:
+        return [*head, *_flat(findings), *tail, "", *_unknown(diagnosis)]
+    room = HEIGHT - len(head) - len(tail) - 1
+    shown = [block for i, block in enumerate(findings) if len(_flat(findings[: i + 1])) <= room]
+    hidden = len(findings) - len(shown)
+    more = [f"   {count(hidden, 'more finding')}, and details: --full"] if hidden else []
+    return [*head, *_flat(shown), *more, *tail]
+
+
+def _head(diagnosis: Diagnosis) -> Iterator[str]:
+    misleading = sum(finding.weight is Weight.MISLEADS for finding in diagnosis.findings)
+    verdict = (
+        f"measurements of this machine mislead: {count(misleading, 'finding')} marked !!"
+        if misleading
+        else "nothing here makes measurements misleading"
+    )
+    yield f"tailtrace: {verdict}"
+    yield from _wrapped("machine  ", "; ".join(_machine(diagnosis.machine)))
+    yield from _wrapped("limits   ", "; ".join(_limits(diagnosis.machine)))
+    yield ""
+
+
+def _machine(machine: Machine) -> Iterator[str]:
+    virtual = value_of(machine.hypervisor.virtual)
+    if virtual:
+        yield f"virtual, {value_of(machine.hypervisor.vendor) or 'hypervisor not known'}"
+    else:
+        yield "bare metal" if virtual is False else "virtual or not: unknown"
+    yield value_of(machine.processor.name) or "processor unnamed"
+    yield _shape(machine)
+    memory = [value_of(node.memory_bytes) for node in value_of(machine.topology.nodes) or ()]
+    if memory and all(each is not None for each in memory):
+        yield f"{sum(filter(None, memory)) / 2**30:,.0f} GiB"
+    yield f"clock {value_of(machine.hypervisor.clock) or 'unknown'}"
+    steal = value_of(machine.hypervisor.steal_clock)
+    yield f"steal clock {'unknown' if steal is None else 'live' if steal else 'none'}"
+
+
+def _shape(machine: Machine) -> str:
+    topology = machine.topology
+    sockets, nodes = value_of(topology.sockets), value_of(topology.nodes)
+    per_socket, per_core = value_of(topology.cores_per_socket), value_of(topology.threads_per_core)
+    parts = [
+        _number(len(sockets) if sockets else None, "socket"),
+        _number(per_socket, "core"),
+        _number(per_core, "thread"),
+    ]
+    shown = _number(len(nodes) if nodes else None, "NUMA node")
+    return f"{count(machine.cpu_count, 'CPU')} = {' x '.join(parts)}, {shown}"
+
+
+def _number(number: int | None, noun: str) -> str:
+    return count(number, noun) if number else f"? {noun}s"
+
+
+def _limits(machine: Machine) -> Iterator[str]:
+    settings = machine.settings
+    budget = enforced_budget(machine)
+    yield f"real-time {'unknown' if isinstance(budget, Unknown) else budget_in_words(budget.value)}"
+    yield count(len(machine.realtime_threads), "real-time thread")
+    yield f"isolated CPUs {_cpus(settings.isolated)}, nohz_full {_cpus(settings.nohz_full)}"
+    yield f"NUMA balancing {_or_unknown(settings.numa_balancing)}"
+    yield f"huge pages {_or_unknown(settings.huge_pages)}"
+    yield f"CPU pressure {_or_unknown(settings.cpu_pressure)} %"
+
+
+def _cpus(fact: Fact[frozenset[int]]) -> str:
+    return "unknown" if isinstance(fact, Unknown) else format_cpus(fact.value)
+
+
+def _or_unknown(fact: Fact[object]) -> str:
+    return "unknown" if isinstance(fact, Unknown) else str(fact.value)
+
+
+def _finding(finding: Finding, full: bool) -> list[str]:
+    seen = _wrapped(f"{_SIGNS[finding.weight]} ", finding.seen)
+    if finding.weight is Weight.NOTE and not full:
+        return seen
+    implies = _wrapped("   ", f"{finding.sure}: {finding.implies}")
+    return [*seen, *implies, *_wrapped("   do: ", finding.action)]
+
+
+def _remedies(diagnosis: Diagnosis, full: bool) -> Iterator[str]:
+    """Why nothing is known of one is a detail."""
+    yield "remedies on this machine"
+    unknown = [each.name for each in diagnosis.remedies if each.effect is Effect.UNKNOWN]
+    for effect, text in in_words(diagnosis.remedies):
+        if full or effect is not Effect.UNKNOWN:
+            yield from _wrapped(f"{effect:11}  ", text)
+    if unknown and not full:
+        yield from _wrapped(f"{Effect.UNKNOWN:11}  ", f"{', '.join(unknown)} (why: --full)")
+
+
+def _unknown(diagnosis: Diagnosis) -> Iterator[str]:
+    yield "not known here"
+    for where, fact in _facts("", diagnosis):
+        if isinstance(fact, Unknown):
+            yield from _wrapped(f"   {where}: ", fact.reason)
+
+
+def _facts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """What was asked, with its place: ``machine.settings.isolated``."""
+    if isinstance(value, Unknown):
+        yield path, value
+    elif is_dataclass(value):
+        for field in fields(value):
+            if field.name not in ("findings", "remedies"):
+                name = f"{path}.{field.name}" if path else field.name
+                yield from _facts(name, getattr(value, field.name))
+    elif isinstance(value, tuple):
+        for i, each in enumerate(value):
+            yield from _facts(f"{path}[{i}]", each)
+
+
+def _wrapped(begin: str, text: str) -> list[str]:
+    shown = visible(text.encode(), _LONGEST)
+    return textwrap.wrap(
+        shown, WIDTH, initial_indent=begin, subsequent_indent=" " * min(len(begin), 13)
+    )
+
+
+def _flat(blocks: Sequence[Sequence[str]]) -> list[str]:
+    return [line for block in blocks for line in block]
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses as dictionaries, sets of CPUs as ``0-3,8``, weights by name."""
+    if isinstance(value, Weight):
+        return value.name.lower()
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, frozenset):
+        numbers = all(isinstance(each, int) for each in value)
+        return format_cpus(value) if numbers else sorted(value)
+    if isinstance(value, Mapping):
+        return [{"key": _plain(key), "value": _plain(each)} for key, each in value.items()]
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    return value

@@ -75,43 +75,63 @@ __noinline int charge(struct piece *piece, const struct runner *who, u64 ns)
 	return 0;
 }
 
+/* How far back a kernel without bpf_loop() looks, whose verifier goes through every round. */
+#define NR_RUNS_WITHOUT_LOOP 64
+
+/* One walk back through the runs of a CPU. */
+struct walk {
+	struct thread *t;
+	struct cpu *cpu;
+	u64 until; /* what ran from here on is charged */
+	u64 longest_ns;
+	u32 longest; /* where it stands in cpu->runs; NR_RUNS: none */
+};
+
+/* Charges the i-th run from the newest on. The idle task is nobody: what it had is the time that a
+ * woken CPU takes to switch. Returns 1 when all of the wait is charged. */
+static long charge_run(u32 i, struct walk *walk)
+{
+	u32 at = (walk->cpu->recorded - 1 - i) % NR_RUNS;
+	struct run *run = &walk->cpu->runs[at];
+	u64 from = walk->cpu->runs[(at - 1) % NR_RUNS].until_ns, since = walk->t->queued_ns;
+
+	if (from < since)
+		from = since;
+	if (from > walk->until)
+		from = walk->until;
+	u64 ns = walk->until - from;
+	walk->until = from;
+	if (run->who.tid == 0)
+		walk->t->piece.blame_rest_ns += ns;
+	else
+		charge(&walk->t->piece, &run->who, ns);
+	if (run->who.tid && ns > walk->longest_ns) {
+		walk->longest_ns = ns;
+		walk->longest = at;
+	}
+	return from <= since;
+}
+
 /* Charges the wait from `began_ns` to `now` to those who ran on `cpu` meanwhile; returns where in
- * cpu->runs the longest of them stands, NR_RUNS for none. The idle task is nobody: what it had is
- * the time that a woken CPU takes to switch. */
+ * cpu->runs the longest run of them stands, NR_RUNS for none. */
 __noinline u32 charge_runners(struct thread *t, struct cpu *cpu, u64 began_ns, u64 now)
 {
-	u32 longest = NR_RUNS;
-	u64 longest_ns = 0, until = now;
-
 	if (!t || !cpu)
 		return NR_RUNS;
-	for (u32 i = 1; i < NR_RUNS && until > t->queued_ns; i++) {
-		u32 at = (cpu->recorded - i) % NR_RUNS;
-		u64 from = cpu->runs[(at - 1) % NR_RUNS].until_ns;
+	struct walk walk = {.t = t, .cpu = cpu, .until = now, .longest = NR_RUNS};
 
-		if (from < t->queued_ns)
-			from = t->queued_ns;
-		if (from > until)
-			from = until;
-		u64 ns = until - from;
-		until = from;
-		if (cpu->runs[at].who.tid == 0) {
-			t->piece.blame_rest_ns += ns;
-			continue;
-		}
-		charge(&t->piece, &cpu->runs[at].who, ns);
-		if (ns > longest_ns) {
-			longest_ns = ns;
-			longest = at;
-		}
-	}
-	if (until > t->queued_ns)
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) /* e6f2dd0f8067 */
+		bpf_loop(NR_RUNS - 1, charge_run, &walk, 0);
+	else
+		for (u32 i = 0; i < NR_RUNS_WITHOUT_LOOP && !charge_run(i, &walk); i++)
+			;
+	if (walk.until > t->queued_ns)
 		count_lost(LOST_BLAME_OVERWRITTEN);
 	if (began_ns < t->queued_ns)
 		count_lost(LOST_BLAME_MIGRATED);
-	if (until > began_ns)
-		t->piece.blame_rest_ns += until - began_ns;
-	return longest;
+	if (walk.until > began_ns)
+		t->piece.blame_rest_ns += walk.until - began_ns;
+	return walk.longest;
 }
 
 #endif

@@ -61,7 +61,7 @@ enum lost {
 enum limits {
 	MAX_PROCESSES = 1024, /* target processes at the same time; number 0 is nobody */
 	MAX_CPUS = 1024,
-	NR_RUNS = 64,      /* runs that a CPU remembers while a tracked thread waits for it */
+	NR_RUNS = 1024,    /* runs that a CPU remembers while a tracked thread waits for it */
 	NR_AGGRESSORS = 6, /* per piece; what the smallest of more took goes to blame_rest_ns */
 
 	/* A histogram has 32 buckets an octave, each at most 1/32 = 3.1 % wide, from 2^10 ns (1 us)

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.trees import NAMES, plant, planted, write
+from tracer.errors import UsageError
 from tracer.judge.doctor import HEIGHT, WIDTH, as_dict, as_lines, examine
 from tracer.judge.findings import Sure, Weight
 
@@ -243,10 +244,15 @@ def test_names_of_strangers_cannot_write_to_the_terminal(tmp_path):
 
 
 def test_a_machine_that_shows_nothing_is_unknown_not_fine(tmp_path):
-    diagnosis = examine(tmp_path / "proc", tmp_path / "sys", [7])
+    diagnosis = examine(tmp_path / "proc", tmp_path / "sys")
 
     assert ["unknown_hypervisor"] == names(diagnosis)
     assert "machine  virtual or not: unknown; processor unnamed; 0 CPUs" in as_lines(diagnosis)[1]
+
+
+def test_a_process_that_is_gone_is_named(tmp_path):
+    with pytest.raises(UsageError, match=f"no process 7 in {tmp_path}: give the pid"):
+        examine(tmp_path, tmp_path, [7])
 
 
 def test_the_dictionary_is_json_with_values_and_reasons():

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from tracer.errors import UsageError
 from tracer.host.facts import Fact, Unknown, format_cpus, value_of
 from tracer.host.machine import Machine, Workload
 from tracer.judge.deceptions import deceptions
@@ -55,7 +56,10 @@ def examine(
     Look at the machine below ``proc`` and ``sys``, and at these processes on it.
 
     :param ranking: of the tail that the remedies are for
+    :raises UsageError: there is no such process
     """
+    if gone := next((pid for pid in pids if not (proc / str(pid)).is_dir()), None):
+        raise UsageError(f"no process {gone} in {proc}: give the pid of one that runs")
     machine = Machine.read(proc, sys)
     workloads = tuple(Workload.read(pid, proc, sys) for pid in pids)
     found = [*deceptions(machine), *hindrances(machine, workloads)]

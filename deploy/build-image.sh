@@ -4,7 +4,8 @@
 #   deploy/build-image.sh [SUITE]     bookworm when not given
 #
 # Needs root, and buildah and debootstrap. The result is `tailtrace` in the container storage
-# build/image/storage and, for `docker load` or `podman load`, build/image/tailtrace.tar.
+# build/image/storage and, for `docker load` or `podman load`, build/image/tailtrace.tar. It is not
+# for publishing: its base names this machine's mirror as the source of packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 suite=${1:-bookworm}

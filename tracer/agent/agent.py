@@ -1,8 +1,10 @@
 """
 The agent: follows targets, drains both sides, and adds up what they say.
 
-One thread does all of it. Per drain the work is a few numpy calls over whole batches, whatever the
-number of switches; only the list of processes is walked in Python, about once a second.
+One thread does all of it. The rings are read several times a second, so that a burst finds room;
+what was read is joined once a second, because most of the cost of joining is the same for a batch
+of any size: a few hundred numpy calls, whatever the number of switches. Only the list of processes
+is walked in Python.
 """
 
 from __future__ import annotations
@@ -28,12 +30,13 @@ from tracer.ledger.join import Join
 from tracer.ledger.labels import Labels
 from tracer.ledger.summary import Summary, summarise
 from tracer.ledger.totals import Totals
-from tracer.model import Capability, Family, Records, Target, take_rows
+from tracer.model import Capability, Family, Records, Target, join_records, take_rows
 from tracer.targets.cgroups import Cgroups
 from tracer.targets.processes import Processes
 
 SECOND = 1_000_000_000
-_HURRY = 0.25  # of a ring: fuller than this, the next drain comes four times as soon
+_HURRY = 0.25  # of a ring: fuller than this, the next reading comes four times as soon
+_MOST_READ = 8192  # records: with more of them read, they are joined before the second is over
 _STEP = wire().enum("stepmark_what")["STEPMARK_STEP"]
 
 _NOT_MEASURED = {
@@ -82,6 +85,7 @@ class Agent:
             max_tenants=self._config.tenants.max,
         )
         self._join = Join(self._pages.page_names, self._totals.lost)
+        self._read: list[tuple[Records, Records]] = []
         return self
 
     def __exit__(
@@ -102,46 +106,56 @@ class Agent:
         return _NOT_MEASURED | unavailable
 
     def run(self, stopped: Callable[[], bool], every_second: Callable[[], None]) -> None:
-        """Trace until ``stopped``, asked at every drain; ``every_second`` may publish."""
+        """Trace until ``stopped``, asked at every reading; ``every_second`` may publish."""
         next_second = 0
         while not stopped():
             now = time.monotonic_ns()
+            fill = self.read()
             if now >= next_second:
                 self.follow()
-                fill = self.drain()
                 every_second()
                 next_second = now + SECOND
-            else:
-                fill = self.drain()
+            elif sum(len(marks) + len(pieces) for marks, pieces in self._read) > _MOST_READ:
+                self.join()
             time.sleep(self._config.drain_ms / 1e3 / (4 if fill > _HURRY else 1))
-        self.drain(last=True)
+        self.read()
+        self.join(last=True)
 
     def follow(self) -> None:
-        """Look for new processes and those that are gone."""
+        """Look for new processes and those that are gone, and join what was read before that."""
         changes = self._processes.scan()
         if changes.gone:
-            self.drain(gone=changes.gone)
+            self.read()
+        self.join(gone=changes.gone)
         self._pages.follow(changes)
 
-    def drain(self, gone: list[Target] | None = None, last: bool = False) -> float:
+    def read(self) -> float:
+        """Take what both sides have. Returns how full the fullest ring was, 0 to 1."""
+        began = time.perf_counter()
+        fill = self._kernel.fill
+        marks = self._pages.finished()
+        self._read.append((marks, self._kernel.pieces()))
+        self._kernel.outliers()
+        self._drain_seconds += time.perf_counter() - began
+        return max(fill, self._pages.fill(marks))
+
+    def join(self, gone: list[Target] | None = None, last: bool = False) -> None:
         """
-        Read and join what both sides have. Returns how full the fullest ring was, 0 to 1.
+        Join and add up what was read.
 
         :param gone: targets that have ended: all of theirs is closed now
         :param last: so is all of everybody's
         """
         began = time.perf_counter()
         ended = [target.index for target in gone or ()]
-        fill = self._kernel.fill
-        marks, pieces = self._pages.finished(), self._kernel.pieces()
-        self._kernel.outliers()
-        fill = max(fill, self._pages.fill(marks))
         self._pages.forget(gone or [])
         if last:
             ended = list(self._pages.targets)
-        self._add(marks, pieces, ended)
+        if self._read:
+            marks, pieces = map(join_records, zip(*self._read, strict=True))
+            self._read.clear()
+            self._add(marks, pieces, ended)
         self._drain_seconds += time.perf_counter() - began
-        return fill
 
     def _add(self, marks: Records, pieces: Records, ended: list[int]) -> None:
         now = time.monotonic_ns()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from tracer.targets.cgroups import Cgroups
 _POOL_NUMBER = re.compile(r"(?<=[-_:/.#])u?\d+")
 
 
+@lru_cache(4096)
 def pool_of(comm: str) -> str:
     """The comm of a thread without what tells it from the others of its pool: ``worker-*``."""
     return _POOL_NUMBER.sub("*", comm)

@@ -35,11 +35,15 @@ _MANY = (Shape(pairs=50, tenants=10, trips=50, hz=2), 10)
 _METHOD = (
     "`tailtrace run` with the default windows, scraped once a round, under threads that play "
     "ping-pong in marked steps: {load}. CPU time as the kernel counts it (`schedstat`), in rounds "
-    "of 4 s; median and quartiles over the rounds. What it is spent on is the time in `drain`, "
-    "`follow` and `publish` under cProfile, in a run of its own, as parts of the CPU time measured "
-    "without."
+    "of 4 s; median and quartiles over the rounds. What it is spent on is the time in each part "
+    "under cProfile, in a run of its own, as a share of the CPU time measured without."
 )
-_PARTS = {"drain": "agent.py", "follow": "agent.py", "publish": "prometheus.py"}
+_PARTS = {  # function -> the module it is in
+    "read": "agent.py",
+    "join": "agent.py",
+    "scan": "processes.py",
+    "publish": "prometheus.py",
+}
 
 
 def measure_busy(rounds: int, say: Callable[[str], None]) -> Section:
@@ -63,6 +67,8 @@ def _section(
         with traced() as agent:
             time.sleep(_WARM_UP)
             windows = [_window(agent, pids) for _ in range(rounds)]
+        if not any(window.steps for window in windows):
+            raise UnavailableError("the agent saw no step of the load: are its objects up to date?")
         say(f"{title}: profile")
         shares = _profile(rounds * _SECONDS)
     return Section(title, _METHOD.format(load=load), rows(windows, shares))

@@ -160,6 +160,14 @@ def test_memory_has_room_for_the_maps_of_a_large_node():
     assert mebibytes(resources["limits"]) >= maps(tenants=1000) + 2 * agent
 
 
+def test_the_arithmetic_of_memory_is_up_to_date():
+    few, many = maps(tenants=100) / 1e6, maps(tenants=1000) / 1e6
+
+    assert f"#   {few:.1f}  and 60" in (DEPLOY / "base/daemonset.yaml").read_text()
+    guide = " ".join((ROOT / "docs/kubernetes.md").read_text().split())
+    assert f"{few:.0f} MB with 100 tenants, and {many:.0f} MB with 1,000" in guide
+
+
 def mebibytes(amounts):
     return int(amounts["memory"].removesuffix("Mi")) * MIB
 

@@ -8,8 +8,8 @@ OBJECTS := tracer/kernel/objects
 
 # What building and running needs, and what the tests compare with.
 BUILD_PACKAGES := clang llvm libbpf1 libbpf-dev linux-libc-dev gcc g++ libc6-dev python3-dev python3-venv
-TEST_PACKAGES := prometheus iproute2 util-linux
-BENCH_PACKAGES := libbpf-tools bpfcc-tools bpftrace bpftool
+TEST_PACKAGES := prometheus iproute2 util-linux bpftool
+BENCH_PACKAGES := libbpf-tools bpfcc-tools bpftrace
 LAB_PACKAGES := qemu-system-x86 busybox-static kmod udev util-linux
 
 ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')

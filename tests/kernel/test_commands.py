@@ -1,0 +1,150 @@
+"""The commands as a user runs them, from a checkout and from a wheel."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+import venv
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TAILTRACE = [sys.executable, "-m", "tracer.cli"]
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 and os.environ.get("KERNEL_TESTS") != "1", reason="needs root"
+)
+
+
+@pytest.fixture
+def engine() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that marks steps of 2 ms until it is stopped."""
+    code = (
+        "import time, stepmark\n"
+        "while True:\n"
+        "    with stepmark.step('decode', tenants={'chat': 3, 'batch': 1}): time.sleep(0.002)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code])
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "tailtrace.yaml"
+    file.write_text("listen: 127.0.0.1:0\n")
+    return file
+
+
+def test_check_says_what_can_be_told() -> None:
+    done = subprocess.run([*TAILTRACE, "check", "--json"], capture_output=True, check=True)
+
+    told = json.loads(done.stdout)
+    assert {"switch", "quota", "steal"} <= {each["name"] for each in told["capabilities"]}
+    assert 0 < max(told["verified_instructions"].values()) < 1_000_000
+
+
+def test_run_reports_and_serves(
+    engine: subprocess.Popen[bytes], config: Path, tmp_path: Path
+) -> None:
+    ready = tmp_path / "ready"
+    command = [*TAILTRACE, "run", "--config", str(config), "--ready-file", str(ready), "--json"]
+    with subprocess.Popen([*command, "--duration", "5"], stdout=subprocess.PIPE) as tailtrace:
+        address = _content(ready)
+        time.sleep(3.5)
+        page = urllib.request.urlopen(f"http://{address}/metrics").read().decode()
+        out, _ = tailtrace.communicate(timeout=30)
+
+    assert tailtrace.returncode == 0
+    shares = {row["tenant"]: sum(row["seconds"].values()) for row in json.loads(out)["rows"]}
+    assert shares["chat"] == pytest.approx(3 * shares["batch"], rel=0.01)
+    for metric in (
+        'tailtrace_deschedule_p999_seconds{tenant="chat"}',
+        'tailtrace_step_elapsed_p999_p50_ratio{step="decode",tenant="chat"}',
+    ):
+        assert metric in page
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_prints_its_report(
+    engine: subprocess.Popen[bytes], config: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    ready = tmp_path / "ready"
+    command = [*TAILTRACE, "run", "--config", str(config), "--ready-file", str(ready)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tailtrace:
+        _content(ready)
+        time.sleep(2)
+        tailtrace.send_signal(number)
+        out, _ = tailtrace.communicate(timeout=30)
+
+    assert tailtrace.returncode == 0
+    assert "decode" in out
+
+
+def test_an_agent_that_is_killed_leaves_nothing_in_the_kernel(
+    engine: subprocess.Popen[bytes], config: Path, tmp_path: Path
+) -> None:
+    before, ready = _programs(), tmp_path / "ready"
+    command = [*TAILTRACE, "run", "--config", str(config), "--ready-file", str(ready)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as tailtrace:
+        _content(ready)
+        loaded = _programs() - before
+        tailtrace.kill()
+
+    assert len(loaded) > 10
+    assert _becomes_empty(lambda: loaded & _programs())
+
+
+def test_a_wheel_traces_without_compiler_or_checkout(
+    engine: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    wheels = tmp_path / "wheels"
+    command = [*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), str(ROOT)]
+    subprocess.run(command, check=True)
+    venv.create(tmp_path / "venv", with_pip=True)
+    (wheel,) = wheels.glob("tailtrace-*.whl")
+    python = str(tmp_path / "venv/bin/python")
+    subprocess.run([python, *pip[1:], "install", str(wheel)], check=True)
+    (tmp_path / "tailtrace.yaml").write_text("listen: 127.0.0.1:0\n")
+    tailtrace = str(tmp_path / "venv/bin/tailtrace")
+    bare = {"cwd": tmp_path, "env": {"PATH": "/nonexistent"}, "capture_output": True}
+
+    def run(*arguments: str) -> bytes:
+        done = subprocess.run([tailtrace, *arguments], check=True, **bare)  # type: ignore[call-overload]
+        return bytes(done.stdout)
+
+    assert b"WHAT IT TELLS" in run("check")
+    assert b"decode" in run("run", "--config", "tailtrace.yaml", "--duration", "4")
+
+
+def _content(ready: Path) -> str:
+    """Wait until tracing has begun; the address that metrics are served at."""
+    end = time.monotonic() + 30
+    while not (ready.exists() and ready.read_text().endswith("\n")):
+        assert time.monotonic() < end, "tailtrace did not get ready"
+        time.sleep(0.05)
+    return ready.read_text().strip()
+
+
+def _programs() -> set[int]:
+    """Ids of the BPF programs in this kernel."""
+    listed = subprocess.run(["bpftool", "-j", "prog", "list"], capture_output=True, check=True)
+    return {program["id"] for program in json.loads(listed.stdout)}
+
+
+def _becomes_empty(look: Callable[[], set[int]], seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while look():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True

@@ -30,7 +30,7 @@ from tracer.ledger.join import Join
 from tracer.ledger.labels import Labels
 from tracer.ledger.summary import Summary, summarise
 from tracer.ledger.totals import Totals
-from tracer.model import Capability, Family, Records, Target, join_records, take_rows
+from tracer.model import Capability, Family, Names, Records, Steps, Target, join_records, take_rows
 from tracer.targets.cgroups import Cgroups
 from tracer.targets.processes import Processes
 
@@ -52,8 +52,10 @@ class Agent:
     Raises UnavailableError where this kernel or the privileges do not allow that.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, observe: Callable[[Steps], None] | None = None) -> None:
+        """``observe`` is given all steps as they are closed, besides the totals."""
         self._config = config
+        self._observe = observe
         self._plan = plan(Btf.of_kernel())
         self._slots = Labels(config.tenants.max)
         self._kernel = KernelTrace(
@@ -68,6 +70,11 @@ class Agent:
     @property
     def capabilities(self) -> tuple[Capability, ...]:
         return self._plan.capabilities
+
+    @property
+    def names(self) -> Names:
+        """What the kinds and tenants of steps are numbers of."""
+        return self._pages.names
 
     @property
     def targets(self) -> list[Target]:
@@ -163,6 +170,8 @@ class Agent:
         queued = take_rows(marks, ~is_step)
         closed = self._join.drain(take_rows(marks, is_step), pieces, now, ended)
         self._totals.add_steps(closed.steps, now)
+        if self._observe:
+            self._observe(closed.steps)
         self._totals.add_outside(closed.outside, closed.outside_tenant)
         if len(queued):
             tenant = np.where(queued["nr_shares"] > 0, queued["shares"]["tenant"][:, 0], 0)

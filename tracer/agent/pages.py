@@ -18,6 +18,7 @@ from tracer.targets.mark_page import MarkPage
 from tracer.targets.processes import Changes
 
 _LIMITS = wire().enum("limits") | wire().enum("stepmark_limits")
+_REMEMBERED = 4096
 
 
 class _Numbers:
@@ -51,12 +52,15 @@ class Pages:
         """By index."""
 
         self._by_pid: dict[int, Target] = {}
+        """Also of targets that are gone, the latest: what they did is told of after their end."""
+
         self._pages: dict[int, MarkPage] = {}
         self._kinds_known = np.ones(processes, np.int32)
         self._tenants_known = np.ones(processes, np.int32)
         self._lost: Counter[str] = Counter()
 
     def target_of(self, pid: int) -> Target | None:
+        """The target with this pid, or the last that had it."""
         return self._by_pid.get(pid)
 
     @property
@@ -79,8 +83,6 @@ class Pages:
             self._close(target.index)
             self._kernel.forget(target.pid)
             del self.targets[target.index]
-            if self._by_pid.get(target.pid) is target:
-                del self._by_pid[target.pid]
         if gone:
             self._kernel.tag_threads()
 
@@ -97,7 +99,11 @@ class Pages:
         return float(np.bincount(thread).max()) / _LIMITS["STEPMARK_RING"]
 
     def _track(self, target: Target) -> None:
-        self.targets[target.index] = self._by_pid[target.pid] = target
+        self.targets[target.index] = target
+        self._by_pid.pop(target.pid, None)
+        self._by_pid[target.pid] = target
+        if len(self._by_pid) > _REMEMBERED:
+            del self._by_pid[next(iter(self._by_pid))]
         slot = self._slots.number(target.tenant)
         row = self._kernel.processes[target.index]
         row["tgid"], row["page"], row["tenant"] = target.pid, 0, slot

@@ -13,6 +13,7 @@ from typing import Any
 from tracer import catalog
 from tracer.catalog import Group
 from tracer.judge.words import CAUSES, clipped, compact, count, duration, percent
+from tracer.ledger.labels import pool_of
 from tracer.ledger.summary import ByCause, SlowStep, StepRow, Summary
 from tracer.model import Aggressor
 
@@ -177,6 +178,6 @@ def _one_aggressor(step: SlowStep) -> str:
 
 
 def _who(aggressor: Aggressor) -> str:
-    if aggressor.name == aggressor.comm:
+    if aggressor.name in (aggressor.comm, pool_of(aggressor.comm)):
         return aggressor.comm
     return f"{aggressor.comm} ({aggressor.name})"

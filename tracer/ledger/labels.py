@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 OTHER = "other"
+
+# A number behind a separator tells threads of a pool apart: worker-3, kworker/u8:1.
+_POOL_NUMBER = re.compile(r"(?<=[-_:/.#])u?\d+")
+
+
+@lru_cache(4096)
+def pool_of(comm: str) -> str:
+    """The comm of a thread without what tells it from the others of its pool: ``worker-*``."""
+    return _POOL_NUMBER.sub("*", comm)
 
 
 class Labels:

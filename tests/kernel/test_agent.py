@@ -83,7 +83,7 @@ def test_quantiles_are_those_that_the_workload_measured(traced: Traced, kind: st
     told = np.sort(steps.elapsed_ns)
 
     assert len(told) == pytest.approx(len(truth), abs=2)
-    assert len(told) > 500
+    assert len(told) > 200
     for q in (0.5, 0.99):
         true = _quantile(truth, q)
         # The workload looks at the clock around the mark, some microseconds before and after it.
@@ -105,7 +105,7 @@ def test_the_books_of_every_step_close(traced: Traced) -> None:
     unexplained = np.abs(everything.ns[:, UNEXPLAINED])
     closed = unexplained <= np.maximum(1_000, everything.elapsed_ns // 1_000)
 
-    assert len(everything) > 3_000
+    assert len(everything) > 1_000
     assert (everything.ns.sum(axis=1) == everything.elapsed_ns).all()
     unseen = traced.summary.lost.get("switch_unseen", 0)
     assert (~closed).sum() <= 0.001 * len(everything) + 2 * unseen
@@ -138,7 +138,7 @@ def test_hostile_pages_are_refused_by_name_and_cost_nothing() -> None:
 
     summary = agent.summary()
     (fine,) = (row for row in summary.rows if row.step == "fine")
-    assert fine.count > 300
+    assert fine.count > 200
     assert "mark_implausible" in summary.lost
     assert summary.lost.keys() & {"page_truncated", "page_bad_size"}
     assert len(summary.rows) < 2_000

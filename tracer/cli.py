@@ -23,11 +23,13 @@ from tracer import config
 from tracer.agent.agent import Agent
 from tracer.config import Config
 from tracer.errors import TailtraceError, UnavailableError, UsageError
+from tracer.judge import doctor as judge
 from tracer.judge.check import as_lines, missing
 from tracer.judge.report import as_dict, report
 from tracer.kernel.btf import Btf
 from tracer.kernel.hooks import plan
 from tracer.kernel.trace import KernelTrace
+from tracer.targets.processes import Processes
 
 _EXAMPLES = """\
 examples:
@@ -82,6 +84,21 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print("\n".join(report(summary)))
     return 0
+
+
+def doctor(arguments: argparse.Namespace) -> int:
+    """
+    Say what this machine is, what on it lengthens tails or misleads, and which remedies can work.
+
+    Exits with 1 when something makes measurements of this machine misleading.
+    """
+    targets = Processes(_settings(arguments)).scan().new
+    found = judge.examine(pids=arguments.pid or [target.pid for target in targets])
+    if arguments.json:
+        _print_json(judge.as_dict(found))
+    else:
+        print("\n".join(judge.as_lines(found, arguments.full)))
+    return 1 if found.misleading else 0
 
 
 def _settings(arguments: argparse.Namespace) -> Config:
@@ -141,12 +158,17 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (check, run):
+    for command in (check, doctor, run):
         summary, _, details = (command.__doc__ or "").strip().partition("\n")
         sub = commands.add_parser(command.__name__, help=summary, description=summary + details)
         sub.set_defaults(command=command)
         sub.add_argument("--config", type=Path, metavar="FILE", help="YAML, docs/configuration.md")
         sub.add_argument("--json", action="store_true", help="print JSON for programs")
+        if command is doctor:
+            sub.add_argument("--full", action="store_true", help="more than a screen: every detail")
+            sub.add_argument(
+                "--pid", type=int, action="append", metavar="PID", help="not the targets, but this"
+            )
         if command is run:
             sub.add_argument("--duration", type=_seconds, metavar="SECONDS", help="then stop")
             sub.add_argument("--quiet", action="store_true", help="no live reports")

@@ -50,7 +50,7 @@ def test_help_has_every_command_and_examples(capsys: pytest.CaptureFixture[str])
     text = capsys.readouterr().out
     assert stop.value.code == 0
     assert "examples:" in text
-    assert all(f"\n    {command} " in text for command in ("check", "run"))
+    assert all(f"\n    {command} " in text for command in ("check", "doctor", "run"))
 
 
 def test_a_port_in_use_is_named_with_the_way_out(

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tracer.host.facts import value_of, why
+from tracer.host.hypervisor import Hypervisor
 from tracer.kernel.btf import Btf
 from tracer.model import Capability
 
@@ -41,14 +43,15 @@ class Plan:
     capabilities: tuple[Capability, ...]
 
 
-def plan(kernel: Btf, proc: Path = Path("/proc")) -> Plan:
+def plan(kernel: Btf, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> Plan:
     """
     Choose the alternatives for the kernel whose types are given.
 
-    ``proc`` tells whether the machine is virtual and whether its steal clock has ever moved.
+    ``proc`` and ``sys`` tell whether the machine is virtual and has a steal clock.
     """
     interrupts = [name for name in INTERRUPTS if kernel.tracepoint_arguments(f"{name}_entry")]
-    steal = _steal(kernel, proc)
+    hypervisor = Hypervisor.read(proc, sys)
+    steal = _steal(kernel, proc, hypervisor)
     return Plan(
         stem="tailtrace_cpustat" if steal.source == "cpustat" else "tailtrace",
         programs=(
@@ -59,7 +62,7 @@ def plan(kernel: Btf, proc: Path = Path("/proc")) -> Plan:
         ),
         constants={
             "has_prev_state": (kernel.tracepoint_arguments("sched_switch") or 0) >= 4,
-            "has_steal_clock": _is_virtual(proc),
+            "has_steal_clock": value_of(hypervisor.virtual) is True,
             "accelerator_majors": _accelerator_majors(proc),
         },
         capabilities=(
@@ -122,34 +125,15 @@ def _accelerator_majors(proc: Path) -> list[int]:
     return (majors + [0] * _MAX_ACCELERATORS)[:_MAX_ACCELERATORS]
 
 
-def _steal(kernel: Btf, proc: Path) -> Capability:
-    if not _is_virtual(proc):
-        return Capability("steal", "none", "no hypervisor that could steal")
-    source = _first(
+def _steal(kernel: Btf, proc: Path, hypervisor: Hypervisor) -> Capability:
+    if not value_of(hypervisor.steal_clock):
+        return Capability("steal", "none", why(hypervisor.steal_clock))
+    return _first(
         "steal",
         "no readable steal clock: CONFIG_PARAVIRT_TIME_ACCOUNTING or CONFIG_KALLSYMS_ALL is needed",
         ("rq", kernel.has_field("rq", "prev_steal_time_rq")),
         ("cpustat", _lists_symbol(proc, "kernel_cpustat")),
     )
-    if source.available and not _steal_seen(proc):
-        return Capability(
-            "steal",
-            "none",
-            "the hypervisor has reported none since boot: no telling whether it has a steal clock",
-        )
-    return source
-
-
-def _is_virtual(proc: Path) -> bool:
-    """x86 says so in the flags; elsewhere a steal clock that moved is the only sign."""
-    cpuinfo = (proc / "cpuinfo").read_text()
-    flags = next((line for line in cpuinfo.splitlines() if line.startswith("flags")), "")
-    return " hypervisor" in flags or _steal_seen(proc)
-
-
-def _steal_seen(proc: Path) -> bool:
-    total = (proc / "stat").read_text().split("\n", 1)[0].split()
-    return len(total) > 8 and int(total[8]) > 0
 
 
 def _lists_symbol(proc: Path, symbol: str) -> bool:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from tracer.host.hierarchy import mount_point, parse_groups, path_of
+
 _RUNTIMES = {
     "cri-containerd": "containerd",
     "containerd": "containerd",
@@ -49,25 +51,12 @@ class Container:
         return f"{self.runtime or 'container'}:{self.id[:12]}" if self.id else f"pod:{self.pod}"
 
 
-def paths(text: str) -> dict[str, str]:
-    """
-    ``/proc/PID/cgroup`` by controllers: ``cpu,cpuacct`` -> path; ``""`` is the unified hierarchy.
-    """
-    rows = (line.split(":", 2) for line in text.splitlines())
-    return {controllers: path for _, controllers, path in (r for r in rows if len(r) == 3)}
-
-
 def identify(text: str) -> Container | None:
     """The container that ``/proc/PID/cgroup`` tells of, the innermost of nested ones."""
-    by_controllers = paths(text)
-    preferred = [_path_of(by_controllers, controller) for controller in _PREFERRED]
+    by_controllers = parse_groups(text)
+    preferred = [path_of(by_controllers, controller) for controller in _PREFERRED]
     found = map(_container_in, filter(None, [*preferred, *by_controllers.values()]))
     return next((container for container in found if container), None)
-
-
-def _path_of(by_controllers: dict[str, str], controller: str) -> str | None:
-    rows = by_controllers.items()
-    return next((path for names, path in rows if controller in names.split(",")), None)
 
 
 def _container_in(path: str) -> Container | None:
@@ -87,14 +76,14 @@ class Cgroups:
 
     def __init__(self, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> None:
         self._proc = proc
-        self._root = _mount_point(sys / "fs/cgroup", paths(_text(proc / "self/cgroup")))
+        self._root = mount_point(parse_groups(_text(proc / "self/cgroup")), "cpu", sys)
         self._known: dict[int, Container | None] = {}
         self._walked = float("-inf")
 
     def cgroup_id(self, pid: int) -> int | None:
         """The id of a process's group; None when it is gone or lies outside of what we see."""
-        by_controllers = paths(_text(self._proc / str(pid) / "cgroup"))
-        path = _path_of(by_controllers, "cpu") or by_controllers.get("")
+        by_controllers = parse_groups(_text(self._proc / str(pid) / "cgroup"))
+        path = path_of(by_controllers, "cpu") or by_controllers.get("")
         if path is None or ".." in path.split("/"):
             return None
         directory = self._root / path.lstrip("/")
@@ -121,13 +110,6 @@ class Cgroups:
             inode = _inode(Path(directory))
             if inode is not None:
                 yield inode, _container_in(directory.removeprefix(str(self._root)))
-
-
-def _mount_point(mounted: Path, by_controllers: dict[str, str]) -> Path:
-    """Where the hierarchy that has the CPU controller is mounted."""
-    v1 = next((names for names in by_controllers if "cpu" in names.split(",")), None)
-    candidates = [mounted / v1, mounted / "cpu"] if v1 else [mounted / "unified"]
-    return next((path for path in candidates if path.is_dir()), mounted)
 
 
 def _has_cpu_controller(directory: Path) -> bool:

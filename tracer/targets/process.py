@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from tracer.host.hierarchy import parse_groups
 from tracer.targets import cgroups
 from tracer.targets.cgroups import Container
 from tracer.targets.mark_file import Location, Reason, Refused
@@ -61,7 +62,7 @@ class Process:
 
     @cached_property
     def cgroup_paths(self) -> list[str]:
-        return list(cgroups.paths(self._cgroup).values())
+        return list(parse_groups(self._cgroup).values())
 
     @cached_property
     def container(self) -> Container | None:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -198,7 +199,8 @@ def complaint(said: str) -> str:
     """The line by which a tool that gave up says why; its first one of that kind."""
     lines = [line.strip() for line in said.splitlines()]
     telling = [line for line in lines if re.search(r"(?i)\bunable\b|\bfailed\b|\berror\b", line)]
-    return next(iter(telling), lines[-1] if lines else "ended without a word")[:120]
+    reason = next(iter(telling), lines[-1] if lines else "ended without a word")
+    return textwrap.shorten(reason, 120, placeholder=" ...")
 
 
 def _programs_of(pid: int, proc: Path = Path("/proc")) -> frozenset[int]:

@@ -8,8 +8,9 @@ OBJECTS := tracer/kernel/objects
 
 # What building and running needs, and what the tests compare with.
 BUILD_PACKAGES := clang llvm libbpf1 libbpf-dev linux-libc-dev gcc g++ libc6-dev python3-dev python3-venv
-TEST_PACKAGES := prometheus iproute2 util-linux bpftool
+TEST_PACKAGES := prometheus iproute2 util-linux bpftool $(shell command -v kubectl >/dev/null || echo kubernetes-client)
 BENCH_PACKAGES := libbpf-tools bpfcc-tools bpftrace
+IMAGE_PACKAGES := buildah debootstrap podman runc
 LAB_PACKAGES := qemu-system-x86 busybox-static kmod udev util-linux
 
 ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
@@ -98,6 +99,16 @@ rules: setup ## build/rules: Prometheus recording rules and alerts
 	$(BIN)/python -m dashboards rules build/rules
 dashboards: setup ## build/dashboards: Grafana dashboards as JSON
 	$(BIN)/python -m dashboards build build/dashboards
+
+.PHONY: image
+image: setup ## build the container image from Debian packages, and run the agent from it
+	@$(call debian,$(IMAGE_PACKAGES))
+	deploy/build-image.sh
+	IMAGE_TESTS=1 $(BIN)/pytest tests/deploy/test_image.py
+
+.PHONY: manifests
+manifests: setup ## deploy/monitoring/generated.yaml: rules and dashboards for Kubernetes
+	$(BIN)/python deploy/monitoring/generate.py
 
 .PHONY: clean
 clean: ## remove what was built

@@ -55,9 +55,12 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 	struct thread *leaving = thread_of(prev), *coming = thread_of(next);
 	struct cpu *cpu = this_cpu();
 
-	barrier_var(
-		leaving); /* or clang tests the pointers with one `|`, which no verifier allows */
-	if (!cpu || (!leaving && !coming && !cpu->waiting))
+	bool is_leaving = leaving, is_coming = coming;
+
+	/* Or clang tests the two pointers with one `|`, which no verifier allows. */
+	barrier_var(is_leaving);
+	barrier_var(is_coming);
+	if (!cpu || !(is_leaving || is_coming || cpu->waiting))
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	if (leaving && leaving->at_ns && leaving->cause != CAUSE_RUNNING)

@@ -25,11 +25,13 @@ _CAP_SYS_ADMIN = 21
 @cache
 def _library() -> c.CDLL:
     try:
-        return c.CDLL("libbpf.so.1", use_errno=True)
+        library = c.CDLL("libbpf.so.1", use_errno=True)
     except OSError as e:
         raise UnavailableError(
             "libbpf.so.1 is not installed (Debian and Ubuntu: apt-get install libbpf1)"
         ) from e
+    library.libbpf_set_print(None)  # errors are ours to tell
+    return library
 
 
 @cache
@@ -52,8 +54,13 @@ def btf_parse(path: Path) -> Pointer:
 
 
 def btf_of_kernel() -> Pointer:
-    load = _function("btf__load_vmlinux_btf", c.c_void_p)
-    return _not_null(load(), "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)")
+    """Raises UnavailableError when the kernel has none."""
+    handle = _function("btf__load_vmlinux_btf", c.c_void_p)()
+    if not handle:
+        raise UnavailableError(
+            "this kernel tells no types: /sys/kernel/btf/vmlinux is missing (CONFIG_DEBUG_INFO_BTF)"
+        )
+    return c.c_void_p(handle)
 
 
 def btf_find(btf: Pointer, name: str, kind: int) -> int | None:
@@ -82,7 +89,6 @@ class BpfObject:
     """
 
     def __init__(self, path: Path) -> None:
-        _function("libbpf_set_print", c.c_void_p, c.c_void_p)(None)  # errors are ours to tell
         opened = _function("bpf_object__open", c.c_void_p, c.c_char_p)(os.fsencode(path))
         self._object = _not_null(opened, f"{path}: cannot be opened as a BPF object")
         self._path = path

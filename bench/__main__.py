@@ -38,7 +38,7 @@ def document(here: Machine, disturbance: str, sections: Sequence[Section]) -> It
     yield ""
     yield "<!-- Written by `python -m bench`; run it again instead of changing this. -->"
     yield ""
-    yield f"Measured in one run on one machine: {here}. Meanwhile: {disturbance}."
+    yield f"Measured in one run on one machine: {here}. What else it had to do: {disturbance}."
     for section in sections:
         yield ""
         yield from as_markdown(section)
@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not arguments.only:
         _DOCUMENT.write_text(text)
     if arguments.json:
-        found = {"machine": asdict(here), "meanwhile": str(disturbance)}
+        found = {"machine": asdict(here), "disturbance": str(disturbance)}
         json.dump(found | {"sections": as_dict(sections)}, sys.stdout, indent=2)
         print()
     else:

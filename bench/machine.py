@@ -48,10 +48,13 @@ class Disturbance:
         self._load = os.getloadavg()[0]
 
     def __str__(self) -> str:
-        """Load average before and after, and the share of CPU time that the hypervisor took."""
+        """
+        The load average before, because the one after is our own load's; and the share of CPU time
+        that the hypervisor took.
+        """
         now, before = psutil.cpu_times(), self._before
         steal = (now.steal - before.steal) / max(sum(now) - sum(before), 1e-9)
         return (
-            f"load average {self._load:.1f} before and {os.getloadavg()[0]:.1f} after; "
+            f"load average {self._load:.1f} before it began; "
             f"{steal:.1%} of the CPU time was stolen by the hypervisor"
         )

@@ -66,6 +66,8 @@ struct sched_dl_entity;
 
 struct mm_struct;
 
+struct bpf_local_storage;
+
 struct inode {
 	u32 i_rdev;
 };
@@ -112,6 +114,7 @@ struct task_struct {
 	int tgid;
 	struct pid *thread_pid;
 	struct files_struct *files;
+	struct bpf_local_storage *bpf_storage; /* NULL: no BPF program keeps state of this task */
 	char comm[COMM_LEN];
 };
 

@@ -109,6 +109,8 @@ static __always_inline void count_lost(enum lost reason)
 
 static __always_inline struct thread *thread_of(struct task_struct *task)
 {
+	if (!task->bpf_storage) /* most threads, and a load costs less than a helper's call */
+		return NULL;
 	return bpf_task_storage_get(&threads, task, NULL, 0);
 }
 

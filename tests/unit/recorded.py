@@ -85,13 +85,14 @@ class Drains:
         tenant[:, 0], share[:, 0] = rng.integers(0, 4, n), 0.75
         tenant[:, 1], share[:, 1] = rng.integers(0, 4, n), 0.25
         self.number += n
+        kind = rng.integers(0, 3, n)
         return Steps(
             target=rng.integers(1, 5, n).astype(np.uint32),
             tid=rng.integers(100, 200, n).astype(np.uint32),
             slot=rng.integers(0, 4, n).astype(np.uint32),
             number=np.arange(self.number - n, self.number).astype(np.uint64) + 1,
-            parent=rng.integers(0, 2, n).astype(np.uint64),
-            kind=rng.integers(0, 3, n).astype(np.int32),
+            parent=(kind == 2).astype(np.uint64),
+            kind=kind.astype(np.int32),
             tenant=tenant,
             share=share,
             begin_ns=end - ns.sum(axis=1),

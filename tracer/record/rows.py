@@ -44,6 +44,8 @@ def read_window(database: sqlite3.Connection, number: int, meta: Meta) -> Window
     started_ns, ended_ns, unix_ns, steps = database.execute(
         "SELECT started_ns, ended_ns, unix_ns, steps FROM window WHERE number = ?", (number,)
     ).fetchone()
+    if not 0 <= started_ns < ended_ns or steps < 0:
+        raise ValueError(f"window {number} from {started_ns} to {ended_ns} with {steps} steps")
     blamed = "victim, aggressor, cause, seconds"
     sums = "tenant, step, is_stage, seconds, helper_seconds, profile"
     return Window(

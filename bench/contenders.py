@@ -77,14 +77,12 @@ def empty(pid: int) -> Iterator[Callable[[], RunTimes]]:
         programs.close()
 
 
-@contextmanager
-def attached() -> Iterator[KernelTrace]:
+def _ours() -> KernelTrace:
     """Our kernel side without a target."""
-    with KernelTrace(plan(Btf.of_kernel()), _TENANT_SLOTS, _OUTLIER_NS) as kernel:
-        yield kernel
+    return KernelTrace(plan(Btf.of_kernel()), _TENANT_SLOTS, _OUTLIER_NS)
 
 
-def track(kernel: KernelTrace, pid: int) -> None:
+def _track(kernel: KernelTrace, pid: int) -> None:
     """Make the load a target, and the only one."""
     try:
         page = MarkPage.open(pid)
@@ -101,15 +99,15 @@ def track(kernel: KernelTrace, pid: int) -> None:
 @contextmanager
 def untracked(pid: int) -> Iterator[Callable[[], RunTimes]]:
     """Ours, on threads that are nobody's."""
-    with attached() as kernel:
+    with _ours() as kernel:
         yield kernel.run_times
 
 
 @contextmanager
 def tracked(pid: int) -> Iterator[Callable[[], RunTimes]]:
     """Ours, on threads that are traced and mark their steps."""
-    with attached() as kernel:
-        track(kernel, pid)
+    with _ours() as kernel:
+        _track(kernel, pid)
 
         def times() -> RunTimes:
             kernel.pieces()  # or their ring fills up, and emitting costs less than it does

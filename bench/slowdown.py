@@ -6,18 +6,24 @@ import os
 import time
 from collections.abc import Callable
 
-from bench.contenders import attached, track
+from bench.contenders import CONTENDERS, Contender
 from bench.load import Shape, Usage, compiled, running, usage
 from bench.spread import Spread
 from bench.table import Row, Section
+from tracer.errors import UnavailableError
 
 _SECONDS = 0.4
 _PAIRS_PER_ROUND = 6
-_BUDGETS = {False: 1.0, True: 3.0}
+_BUDGETS = {
+    "empty": None,
+    "ours, untracked": 1.0,
+    "ours, tracked": 3.0,
+    "libbpf-tools runqlat": None,
+}
 _METHOD = (
     "CPU time per switch of two threads that play ping-pong over pipes on one CPU, by the kernel's "
     "own account (`schedstat`), so that what else runs on that CPU does not count. Pairs of 0.4 s "
-    "without and with the kernel side attached, the order changing from pair to pair; median of "
+    "without and with a contender attached, the order changing from pair to pair; median of "
     "the pairs' quotients with its 95 % interval (bootstrap). Within noise: the interval has 0 in "
     "it."
 )
@@ -28,42 +34,43 @@ def measure(rounds: int, say: Callable[[str], None]) -> Section:
     cpu = max(os.sched_getaffinity(0))
     with compiled("load") as load, running(load, Shape(), cpu) as pid:
         rows = []
-        for tracked, budget in _BUDGETS.items():
-            say(f"slowdown: {pairs} pairs, {_name(tracked)}")
-            percent = [_pair(pid, tracked, with_first=bool(n % 2)) for n in range(pairs)]
-            rows.append(row(_name(tracked), percent, budget))
+        for name, budget in _BUDGETS.items():
+            say(f"slowdown: {pairs} pairs: {name}")
+            rows.append(_measured(name, pid, pairs, budget))
     return Section("Slowdown of a ping-pong", _METHOD, rows)
 
 
-def row(name: str, percent: list[float], budget: float) -> Row:
+def _measured(name: str, pid: int, pairs: int, budget: float | None) -> Row:
+    try:
+        percent = [_pair(CONTENDERS[name], pid, with_first=bool(n % 2)) for n in range(pairs)]
+    except UnavailableError as e:
+        return Row.unavailable(name, "%", str(e))
+    return row(name, percent, budget)
+
+
+def row(name: str, percent: list[float], budget: float | None) -> Row:
     spread = Spread.confidence(percent)
-    return Row(f"slowdown, {name}", "%", spread, budget, spread.low <= 0 <= spread.high)
+    return Row(name, "%", spread, budget, spread.low <= 0 <= spread.high)
 
 
-def _name(tracked: bool) -> str:
-    return "tracked" if tracked else "untracked"
-
-
-def _pair(pid: int, tracked: bool, with_first: bool) -> float:
+def _pair(contender: Contender, pid: int, with_first: bool) -> float:
     """By how much a switch took longer, in per cent."""
     if with_first:
-        slow = _with_tracer(pid, tracked)
+        slow = _under(contender, pid)
         fast = _ns_per_switch(pid)
     else:
         fast = _ns_per_switch(pid)
-        slow = _with_tracer(pid, tracked)
+        slow = _under(contender, pid)
     return (slow / fast - 1) * 100
 
 
-def _with_tracer(pid: int, tracked: bool) -> float:
-    with attached() as kernel:
-        if tracked:
-            track(kernel, pid)
-        return _ns_per_switch(pid, kernel.pieces)
+def _under(contender: Contender, pid: int) -> float:
+    with contender(pid) as times:
+        return _ns_per_switch(pid, meanwhile=times)
 
 
 def _ns_per_switch(pid: int, meanwhile: Callable[[], object] = lambda: None) -> float:
-    """``meanwhile`` is called as often as the agent drains."""
+    """``meanwhile`` is called now and then: asking for its times also drains what is ours."""
     before, end = usage(pid), time.monotonic() + _SECONDS
     while time.monotonic() < end:
         time.sleep(_SECONDS / 4)

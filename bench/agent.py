@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.load import Shape, Usage, compiled, several, usage
+from bench.load import Shape, compiled, cpu_ns, several, switches
 from bench.spread import Spread
 from bench.table import Row, Section
 from tracer import catalog
@@ -34,7 +34,7 @@ _FEW = (Shape(pairs=1, trips=50, hz=500), 2)
 _MANY = (Shape(pairs=50, tenants=10, trips=50, hz=2), 10)
 _METHOD = (
     "`tailtrace run` with the default windows, scraped once a round, under threads that play "
-    "ping-pong in marked steps: {load}. CPU time as the kernel counts it (`schedstat`), in rounds "
+    "ping-pong in marked steps: {load}. CPU time by the process's CPU clock, in rounds "
     "of 4 s; median and quartiles over the rounds. What it is spent on is the time in each part "
     "under cProfile, in a run of its own, as a share of the CPU time measured without."
 )
@@ -131,8 +131,8 @@ def _window(agent: Agent, pids: Sequence[int]) -> Window:
     after, seconds = _reading(agent, pids), time.monotonic() - began
     return Window(
         seconds=seconds,
-        agent_cpu_ns=(after.agent - before.agent).cpu_ns,
-        switches=(after.load - before.load).switches,
+        agent_cpu_ns=after.cpu_ns - before.cpu_ns,
+        switches=after.switches - before.switches,
         steps=total(after.page, f"{catalog.STEP_ELAPSED.name}_count")
         - total(before.page, f"{catalog.STEP_ELAPSED.name}_count"),
         lost=total(after.page, catalog.LOST.name) - total(before.page, catalog.LOST.name),
@@ -143,14 +143,15 @@ def _window(agent: Agent, pids: Sequence[int]) -> Window:
 @dataclass(frozen=True, slots=True)
 class _Reading:
     page: str
-    agent: Usage
-    load: Usage
+    cpu_ns: int
+    """Of the agent, the scrape included."""
+
+    switches: int
+    """Of the load."""
 
 
 def _reading(agent: Agent, pids: Sequence[int]) -> _Reading:
-    return _Reading(
-        agent.scrape(), usage(agent.pid), sum(map(usage, pids), start=Usage(switches=0, cpu_ns=0))
-    )
+    return _Reading(agent.scrape(), cpu_ns(agent.pid), sum(map(switches, pids)))
 
 
 def total(page: str, series: str) -> float:

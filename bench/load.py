@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -40,28 +41,19 @@ class Shape:
     hz: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Of all threads of a process that live, since they began."""
-
-    switches: int
-    cpu_ns: int
-
-    def __sub__(self, before: Usage) -> Usage:
-        return Usage(self.switches - before.switches, self.cpu_ns - before.cpu_ns)
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(self.switches + other.switches, self.cpu_ns + other.cpu_ns)
+def switches(pid: int, proc: Path = Path("/proc")) -> int:
+    """Of all threads of a process that live, since they began: ``status``, proc(5)."""
+    lines = (
+        line
+        for task in (proc / str(pid) / "task").iterdir()
+        for line in (task / "status").read_text().splitlines()
+    )
+    return sum(int(line.split()[1]) for line in lines if "ctxt_switches:" in line)
 
 
-def usage(pid: int, proc: Path = Path("/proc")) -> Usage:
-    """From ``schedstat`` and the ``ctxt_switches`` lines of ``status``, proc(5)."""
-    switches = cpu_ns = 0
-    for task in (proc / str(pid) / "task").iterdir():
-        lines = (task / "status").read_text().splitlines()
-        switches += sum(int(line.split()[1]) for line in lines if "ctxt_switches:" in line)
-        cpu_ns += int((task / "schedstat").read_text().split()[0])
-    return Usage(switches, cpu_ns)
+def cpu_ns(pid: int) -> int:
+    """Of all threads of a process, those that ended included: clock_getcpuclockid(3)."""
+    return time.clock_gettime_ns(~pid << 3 | 2)
 
 
 @contextmanager

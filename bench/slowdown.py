@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from bench.contenders import CONTENDERS, Contender
-from bench.load import Shape, Usage, compiled, running, usage
+from bench.load import Shape, compiled, cpu_ns, running, switches
 from bench.spread import Spread
 from bench.table import Row, Section
 from tracer.errors import UnavailableError
@@ -22,7 +22,7 @@ _BUDGETS = {
 }
 _METHOD = (
     "CPU time per switch of two threads that play ping-pong over pipes on one CPU, by the kernel's "
-    "own account (`schedstat`), so that what else runs on that CPU does not count. Pairs of 0.4 s "
+    "own account (its CPU clock), so that what else runs on that CPU does not count. Pairs of 0.4 s "
     "without and with a contender attached, the order changing from pair to pair; median of "
     "the pairs' quotients with its 95 % interval (bootstrap). Within noise: the interval has 0 in "
     "it."
@@ -71,12 +71,9 @@ def _under(contender: Contender, pid: int) -> float:
 
 def _ns_per_switch(pid: int, meanwhile: Callable[[], object] = lambda: None) -> float:
     """``meanwhile`` is called now and then: asking for its times also drains what is ours."""
-    before, end = usage(pid), time.monotonic() + _SECONDS
+    used, switched = cpu_ns(pid), switches(pid)
+    end = time.monotonic() + _SECONDS
     while time.monotonic() < end:
         time.sleep(_SECONDS / 4)
         meanwhile()
-    return ns_per_switch(usage(pid) - before)
-
-
-def ns_per_switch(used: Usage) -> float:
-    return used.cpu_ns / used.switches
+    return (cpu_ns(pid) - used) / (switches(pid) - switched)

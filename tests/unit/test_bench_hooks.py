@@ -1,11 +1,14 @@
 """What the bench reads of BPF statistics and of its peers' words."""
 
+import os
+import threading
+import time
+
 import pytest
 
 from bench.contenders import by_hook, complaint, parse_run_times
 from bench.hooks import per_run, rows
-from bench.load import Usage, usage
-from bench.slowdown import ns_per_switch
+from bench.load import cpu_ns, switches
 
 SHOWN = [  # bpftool --json prog show
     {"id": 7, "type": "tracing", "name": "sched_switch", "run_time_ns": 900, "run_cnt": 3},
@@ -84,16 +87,26 @@ Exception: Failed to compile BPF module <text>
     assert "ended without a word" == complaint("")
 
 
-def test_switches_and_cpu_time_are_those_of_all_threads(tmp_path):
-    for tid, (switches, cpu_ns) in {"41": (5, 1000), "42": (7, 3000)}.items():
+def test_switches_are_those_of_all_threads(tmp_path):
+    for tid, voluntary in {"41": 5, "42": 7}.items():
         task = tmp_path / "41" / "task" / tid
         task.mkdir(parents=True)
         (task / "status").write_text(
-            f"Name:\tload\nvoluntary_ctxt_switches:\t{switches}\nnonvoluntary_ctxt_switches:\t1\n"
+            f"Name:\tload\nvoluntary_ctxt_switches:\t{voluntary}\nnonvoluntary_ctxt_switches:\t1\n"
         )
-        (task / "schedstat").write_text(f"{cpu_ns} 99 12\n")
 
-    used = usage(41, tmp_path)
+    assert 14 == switches(41, tmp_path)
 
-    assert Usage(switches=14, cpu_ns=4000) == used
-    assert 250.0 == ns_per_switch(used - Usage(switches=2, cpu_ns=1000))
+
+def test_cpu_time_of_a_process_has_its_ended_threads():
+    def spin():
+        end = time.thread_time_ns() + 20_000_000
+        while time.thread_time_ns() < end:
+            pass
+
+    before = cpu_ns(os.getpid())
+    thread = threading.Thread(target=spin)
+    thread.start()
+    thread.join()
+
+    assert cpu_ns(os.getpid()) - before >= 20_000_000

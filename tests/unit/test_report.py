@@ -106,8 +106,12 @@ def test_the_table_has_quantiles_their_ratio_and_shares_of_time():
 def test_the_tail_is_ranked_by_cause():
     lines = report(SUMMARY)
 
-    at = lines.index("chat decode: 48 steps, 20.7 ms longer")
-    assert lines[at + 1 : at + 4] == [
+    at = lines.index("   18.3 ms   88 %  preempted")
+    assert " ".join(line.strip() for line in lines[at - 2 : at]) == (
+        "chat decode, 48 steps: the tail is 20.7 ms longer than the median, carried by tier 1, limits"
+        " and preemption: 20.4 ms; work on lower tiers gains at most 400 us"
+    )
+    assert lines[at : at + 3] == [
         "   18.3 ms   88 %  preempted",
         "   2.10 ms   10 %  in the run queue",
         "    400 us  1.9 %  running",

@@ -12,6 +12,7 @@ from typing import Any
 
 from tracer import catalog
 from tracer.catalog import Group
+from tracer.judge import tiers
 from tracer.judge.words import CAUSES, clipped, compact, count, duration, percent
 from tracer.ledger.labels import pool_of
 from tracer.ledger.summary import ByCause, SlowStep, StepRow, Summary
@@ -108,7 +109,8 @@ def _tails(summary: Summary) -> Iterator[str]:
     for row in sorted(rows, key=_tail_seconds, reverse=True)[:_TAILS]:
         longer = sum(row.tail.values()) - sum(row.typical.values())
         name = f"{clipped(row.tenant, 24)} {clipped(row.step, 24)}"
-        yield f"{name}: {count(row.tail_count, 'step')}, {duration(longer)} longer"
+        ranking = tiers.rank(row, summary.cannot_tell)
+        yield from _wrapped(f"{name}, {count(row.tail_count, 'step')}: {tiers.verdict(ranking)}")
         for cause, seconds in _excess(row.tail, row.typical)[:_CAUSES]:
             yield f"  {duration(seconds):>8} {percent(seconds, longer):>6}  {CAUSES[cause]}"
 

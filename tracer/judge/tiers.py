@@ -129,7 +129,7 @@ def rank(
 
 def as_lines(ranking: Ranking) -> Iterator[str]:
     """The verdict, then a line for each tier."""
-    yield f"{ranking.tenant} {ranking.step}: {_verdict(ranking)}"
+    yield f"{ranking.tenant} {ranking.step}: {verdict(ranking)}"
     for each in ranking.tiers:
         if isinstance(each.ns, Known):
             share = percent(each.ns.value, ranking.longer_ns)
@@ -141,7 +141,8 @@ def as_lines(ranking: Ranking) -> Iterator[str]:
         yield f"  {each.tier.number} {each.tier.name:22} {time}  {note}".rstrip()
 
 
-def _verdict(ranking: Ranking) -> str:
+def verdict(ranking: Ranking) -> str:
+    """In a sentence: how long the tail is, which tier carries it, what lower tiers could gain."""
     if ranking.longer_ns <= 0:
         return "no tail: its slowest steps are no longer than the median"
     longer = f"the tail is {duration(ranking.longer_ns / 1e9)} longer than the median"

@@ -108,8 +108,8 @@ def test_the_tail_is_ranked_by_cause():
 
     at = lines.index("   18.3 ms   88 %  preempted")
     assert " ".join(line.strip() for line in lines[at - 2 : at]) == (
-        "chat decode, 48 steps: the tail is 20.7 ms longer than the median, carried by tier 1, limits"
-        " and preemption: 20.4 ms; work on lower tiers gains at most 400 us"
+        "chat decode, 48 steps: the tail is 20.7 ms longer than the median, carried by tier 1,"
+        " limits and preemption: 20.4 ms; work on lower tiers gains at most 400 us"
     )
     assert lines[at : at + 3] == [
         "   18.3 ms   88 %  preempted",

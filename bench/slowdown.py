@@ -21,10 +21,10 @@ _BUDGETS = {
     "libbpf-tools runqlat": None,
 }
 _METHOD = (
-    "CPU time per switch of two threads that play ping-pong over pipes on one CPU, by the process's "
-    "CPU clock, so that what else runs on that CPU does not count. Pairs of 0.4 s without and with "
-    "a contender attached, the order changing from pair to pair; median of the pairs' quotients "
-    "with its 95 % interval (bootstrap). Within noise: the interval has 0 in it."
+    "CPU time per switch of two threads that play ping-pong over pipes on one CPU, by the CPU "
+    "clock of their process, so that what else runs on that CPU does not count. Pairs of 0.4 s "
+    "without and with a contender attached, the order changing from pair to pair; median of the "
+    "pairs' quotients with its 95 % interval (bootstrap). Within noise: the interval has 0 in it."
 )
 
 

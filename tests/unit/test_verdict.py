@@ -135,7 +135,9 @@ def test_every_cause_has_one_tier():
 
 def reasons(verdict):
     assert (verdict.outcome, verdict.exit_code) == (Outcome.INCONCLUSIVE, 3)
-    return " | ".join(f.reason for f in verdict.findings if f.outcome is Outcome.INCONCLUSIVE)
+    said = [f.reason for f in verdict.findings if f.outcome is Outcome.INCONCLUSIVE]
+    assert all(said)
+    return " | ".join([*said, *(objection.text for objection in verdict.objections)])
 
 
 def test_short_recordings_are_inconclusive_and_it_says_how_long_to_record():
@@ -189,6 +191,9 @@ def test_deschedules_are_not_judged_where_the_hypervisor_is_not_seen(before, aft
         verdict
     )
     assert finding(verdict, "step_p50").outcome is Outcome.PASS
+    assert finding(verdict, "deschedule_p999").reason == (
+        "cannot be compared: steal unknown before"
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,10 +209,10 @@ def test_steal_or_stalls_or_no_hypervisor_at_all_is_enough(before, after, side):
 
 
 def test_losses_that_falsify_refuse_and_harmless_ones_do_not(before, after):
-    falsified = replace(after, lost={"pieces_ring_full": 100, "blame_migrated": 5})
+    falsified = replace(after, lost={"pieces_ring_full": 1000, "blame_migrated": 5})
     harmless = replace(after, lost={"blame_migrated": 10_000, "mark_torn": 1})
 
-    assert "after: lost pieces_ring_full 100;" in reasons(judge(before, falsified, Criteria()))
+    assert "after: lost pieces_ring_full 1,000;" in reasons(judge(before, falsified, Criteria()))
     assert judge(before, harmless, Criteria()).outcome is Outcome.PASS
 
 
@@ -299,7 +304,7 @@ def hostile(before, after):
             side,
             elapsed={(HOSTILE, HOSTILE): side.elapsed["chat", "decode"]},
             deschedules={HOSTILE: side.deschedules["chat"]},
-            lost={"mark_torn": 1000},
+            lost={"mark_torn": 99_999},
         )
         for side in (before, after)
     ]

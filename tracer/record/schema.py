@@ -9,7 +9,10 @@ VERSION = 1
 """Of the tables and of what is in them. A reader reads its own and, by conversion, those before."""
 
 TABLES = (
-    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
+    """CREATE TABLE meta (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT""",
     """CREATE TABLE window (
     number INTEGER PRIMARY KEY,
     started_ns INTEGER NOT NULL,

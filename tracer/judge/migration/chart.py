@@ -10,7 +10,7 @@ from tracer.judge.migration.distribution import Distribution
 from tracer.judge.words import duration
 
 _WIDTH, _HEIGHT = 560, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 16, 34, 40
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 36, 34, 40
 _LEAST = 1e-5  # of all observations: where the vertical axis ends
 _BEFORE, _AFTER = "#b3261e", "#1f5fbf"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tracer.catalog import HARMLESS_LOSSES
@@ -22,6 +22,9 @@ FEWEST_WINDOWS = 30
 class Objection:
     """Why figures of the two recordings must not be judged."""
 
+    name: str
+    """In a word or two, where it is one reason of several."""
+
     text: str
     only_deschedules: bool = False
     """Else against everything that was measured."""
@@ -36,6 +39,7 @@ def objections(before: Sample, after: Sample, criteria: Criteria) -> Iterator[Ob
         yield from _losses(side, sample, criteria.max_loss)
         if not knows_steal(sample.meta):
             yield Objection(
+                f"steal unknown {side}",
                 f"{side}: a {sample.meta.machine.kind} machine, where what the hypervisor took "
                 "cannot be told, neither as steal nor as stalls",
                 only_deschedules=True,
@@ -53,14 +57,24 @@ def _too_short(side: str, sample: Sample) -> Iterator[Objection]:
     windows = len(sample.seconds)
     if windows < FEWEST_WINDOWS:
         minutes = FEWEST_WINDOWS * WINDOW_SECONDS // 60
-        yield Objection(f"{side}: {windows} windows only; record at least {minutes} minutes")
+        text = f"{side}: {windows} windows only; record at least {minutes} minutes"
+        yield Objection(f"too short {side}", text)
 
 
 def _losses(side: str, sample: Sample, most: float) -> Iterator[Objection]:
-    lost = {r: n for r, n in sample.lost.items() if r not in HARMLESS_LOSSES}
+    lost = falsifying(sample)
     if sum(lost.values()) > most * sample.steps.sum():
-        named = ", ".join(f"{reason} {n:,}" for reason, n in sorted(lost.items()))
-        yield Objection(f"{side}: lost {named}; see docs/metrics.md for the remedy, record again")
+        text = f"{side}: lost {named(lost)}; docs/metrics.md says of what: mend it and record again"
+        yield Objection(f"losses {side}", text)
+
+
+def falsifying(sample: Sample) -> dict[str, int]:
+    """Losses by which a ledger or a histogram is wrong, by reason."""
+    return {r: n for r, n in sample.lost.items() if r not in HARMLESS_LOSSES}
+
+
+def named(lost: Mapping[str, int]) -> str:
+    return ", ".join(f"{reason} {n:,}" for reason, n in sorted(lost.items()))
 
 
 def _other_work(before: Sample, after: Sample, criteria: Criteria) -> Iterator[Objection]:
@@ -68,16 +82,18 @@ def _other_work(before: Sample, after: Sample, criteria: Criteria) -> Iterator[O
     moved = sum(abs(mixes[0][pair] - mixes[1][pair]) for pair in mixes[0] | mixes[1]) / 2
     if moved > criteria.max_mix_change:
         yield Objection(
+            "another mix",
             f"the work differs: {percent(moved, 1)} of the steps are of another tenant or kind, "
-            f"{percent(criteria.max_mix_change, 1)} at most can be compared; {_differing(*mixes)}"
+            f"{percent(criteria.max_mix_change, 1)} at most can be compared; {_differing(*mixes)}",
         )
     if not (_rate(before) and _rate(after)):
         return
     change = _rate(after) / _rate(before)
     if not 1 / criteria.max_rate_change <= change <= criteria.max_rate_change:
         yield Objection(
+            "another load",
             f"the load differs: {_rate(before):.4g} steps a second before, {_rate(after):.4g} "
-            f"after, a factor of {criteria.max_rate_change:g} at most can be compared"
+            f"after, a factor of {criteria.max_rate_change:g} at most can be compared",
         )
 
 

@@ -82,8 +82,8 @@ class Criteria(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     max_rate_change: float = 2.0
     """By what factor all steps per second may differ, either way."""
 
-    max_loss: float = 1e-4
-    """Falsifying losses per step."""
+    max_loss: float = 1e-3
+    """Falsifying losses per step; as many as the alert about losses bears."""
 
     def __post_init__(self) -> None:
         require(len(self.criteria) <= 100, "criteria", self.criteria, "100 at most")

@@ -115,4 +115,5 @@ def _number(value: float, unit: Unit) -> str:
         return "no bound"
     if unit is Unit.SECONDS:
         return duration(value)
-    return f"{value:.3g}{' /s' if unit is Unit.PER_SECOND else ''}"
+    digits = f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    return f"{digits} /s" if unit is Unit.PER_SECOND else digits

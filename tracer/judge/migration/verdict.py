@@ -150,7 +150,8 @@ class _Case:
         was, now = self._estimate(self.before), self._estimate(self.after)
         outcome, reason = Outcome.INCONCLUSIVE, self._missing(was, now)
         if not reason:
-            reason = "; ".join(o.text for o in against if o.concerns(self.figure))
+            objected = [o.name for o in against if o.concerns(self.figure)]
+            reason = f"cannot be compared: {', '.join(objected)}" if objected else ""
         if not reason:
             outcome = self.outcome()
             reason = self._what_would_settle() if outcome is Outcome.INCONCLUSIVE else ""

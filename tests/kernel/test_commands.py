@@ -57,9 +57,9 @@ def test_run_reports_and_serves(
 ) -> None:
     ready = tmp_path / "ready"
     command = [*TAILTRACE, "run", "--config", str(config), "--ready-file", str(ready), "--json"]
-    with subprocess.Popen([*command, "--duration", "5"], stdout=subprocess.PIPE) as tailtrace:
+    with subprocess.Popen([*command, "--duration", "9"], stdout=subprocess.PIPE) as tailtrace:
         address = _content(ready)
-        time.sleep(3.5)
+        time.sleep(7)
         page = urllib.request.urlopen(f"http://{address}/metrics").read().decode()
         out, _ = tailtrace.communicate(timeout=30)
 

@@ -120,6 +120,7 @@ class Agent:
             fill = self.read()
             if now >= next_second:
                 self.follow()
+                self._totals.add_deschedules(self._slots.names, self._kernel.histograms, now)
                 every_second()
                 next_second = now + SECOND
             elif sum(len(marks) + len(pieces) for marks, pieces in self._read) > _MOST_READ:
@@ -191,9 +192,7 @@ class Agent:
 
     def families(self) -> Iterator[Family]:
         """Everything that is exported, as of now."""
-        now = time.monotonic_ns()
-        self._totals.add_deschedules(self._slots.names, self._kernel.histograms, now)
-        yield from families(self._totals, now, time.time())
+        yield from families(self._totals, time.monotonic_ns(), time.time())
         losses = self.losses()
         yield by_name(catalog.LOST, {loss.name: losses[loss.name] for loss in catalog.LOSSES})
         yield by_name(catalog.TARGETS, Counter(target.tenant for target in self.targets))

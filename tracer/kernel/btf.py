@@ -6,6 +6,7 @@ what ``bpf/wire.h`` and the running kernel look like.
 from __future__ import annotations
 
 import struct
+import weakref
 from collections.abc import Iterator
 from enum import IntEnum
 from functools import cache
@@ -49,13 +50,16 @@ class Btf:
 
     @classmethod
     def of_object(cls, path: Path) -> Btf:
-        return cls(libbpf.btf_parse(path))
+        return cls(libbpf.btf_parse(path))._owned()
 
     @classmethod
-    @cache
     def of_kernel(cls) -> Btf:
-        """Raises UnavailableError when the kernel was built without BTF."""
-        return cls(libbpf.btf_of_kernel())
+        """Some 6 MB. Raises UnavailableError when the kernel was built without BTF."""
+        return cls(libbpf.btf_of_kernel())._owned()
+
+    def _owned(self) -> Btf:
+        weakref.finalize(self, libbpf.btf_free, self._handle)
+        return self
 
     def enum(self, name: str) -> dict[str, int]:
         """The enumerators of ``enum name`` in order."""

@@ -63,6 +63,10 @@ def btf_of_kernel() -> Pointer:
     return c.c_void_p(handle)
 
 
+def btf_free(btf: Pointer) -> None:
+    _function("btf__free", None, c.c_void_p)(btf)
+
+
 def btf_find(btf: Pointer, name: str, kind: int) -> int | None:
     """The id of a type by name and kind."""
     find = _function("btf__find_by_name_kind", c.c_int32, c.c_void_p, c.c_char_p, c.c_uint32)

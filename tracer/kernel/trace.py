@@ -7,6 +7,7 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Mapping
+from functools import cached_property
 from types import TracebackType
 from typing import Any
 
@@ -129,11 +130,16 @@ class KernelTrace:
         return {name: int(info["verified_insns"]) for name, info in self._infos().items()}
 
     def _infos(self) -> dict[str, np.void]:
-        dtype = Btf.of_kernel().dtype("bpf_prog_info")
+        """``struct bpf_prog_info`` of each program."""
+        dtype = self._info_dtype
         return {
             name: np.frombuffer(self._object.program_info(name, dtype.itemsize), dtype)[0]
             for name in self._plan.programs
         }
+
+    @cached_property
+    def _info_dtype(self) -> np.dtype[np.void]:
+        return Btf.of_kernel().dtype("bpf_prog_info")
 
 
 def _shared(

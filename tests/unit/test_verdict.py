@@ -14,7 +14,7 @@ import pytest
 from tests.unit.recorded import Drains, meta
 from tests.unit.synthetic import DESCHEDULES, STEPS, distribution, machine, sample
 from tracer.catalog import CAUSES
-from tracer.judge.migration.changes import TIERS, Change
+from tracer.judge.migration.changes import PARTS, Change
 from tracer.judge.migration.chart import chart
 from tracer.judge.migration.compare import compare
 from tracer.judge.migration.criteria import Criteria, Criterion
@@ -121,13 +121,13 @@ def test_what_went_away_and_what_appeared_is_told_by_tier(before, after):
     change = {change.name: change.change for change in verdict.causes}
 
     assert change["steal"] is change["0 hypervisor"] is Change.GONE
-    assert change["lock"] is change["waits"] is Change.APPEARED
+    assert change["lock"] is change["waited"] is Change.APPEARED
     assert change["preempted"] is Change.SAME
     assert change["stall"] is Change.UNKNOWN
 
 
-def test_every_cause_has_one_tier():
-    assert sorted(c for causes in TIERS.values() for c in causes) == sorted(c.name for c in CAUSES)
+def test_every_cause_is_in_one_part():
+    assert sorted(c for causes in PARTS.values() for c in causes) == sorted(c.name for c in CAUSES)
 
 
 # When it refuses.
@@ -276,7 +276,7 @@ def test_recordings_are_compared_and_a_recording_with_itself_has_no_effect(recor
     assert {f.tenant for f in verdict.findings} == {"chat", "batch", "search", "other"}
     assert [f.ratio.value for f in itself.findings if f.ratio] == [1.0] * len(itself.findings)
     assert sum(verdict.before.steps) == before.summary().steps
-    by_cause = {c.name: c.before.value for c in verdict.causes if c.before and not c.is_tier}
+    by_cause = {c.name: c.before.value for c in verdict.causes if c.before and not c.is_part}
     of_summary = sum(row.seconds["lock"] for row in before.summary().rows if not row.is_stage)
     assert of_summary / before.summary().steps == pytest.approx(by_cause["lock"])
 

@@ -50,10 +50,11 @@ class Recorder:
         self._path, self._most_bytes = path, most_bytes
         _create(path)
         self._windows = 0
+        self._database = sqlite3.connect(path, isolation_level=None)
         try:
-            self._database = sqlite3.connect(path, isolation_level=None)
             self._begin(meta)
         except sqlite3.Error as e:
+            self._database.close()
             raise self._ended(e) from e
 
     def __enter__(self) -> Recorder:

@@ -46,8 +46,10 @@ class Recording:
     def open(cls, path: Path) -> Recording:
         """What is in the file now: windows that are written later are not seen."""
         recording = cls(path)
-        with recording._readable():
+        with contextlib.ExitStack() as unless_opened, recording._readable():
+            unless_opened.push(recording)
             recording._open()
+            unless_opened.pop_all()
         return recording
 
     def __enter__(self) -> Recording:

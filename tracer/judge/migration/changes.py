@@ -7,18 +7,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tracer.catalog import CAUSES
+from tracer.catalog import CAUSES, Group
 from tracer.judge.migration.intervals import Interval, mean_interval
 from tracer.judge.migration.sample import Sample
+from tracer.judge.tiers import TIERS
 
-TIERS: dict[str, tuple[str, ...]] = {
-    "0 hypervisor": ("steal", "stall"),
-    "1 limits and scheduler": ("quota", "rt_limit", "preempted", "runqueue"),
-    "2-4 memory, in what runs": ("running", "fault", "irq", "softirq"),
-    "waits": ("lock", "io", "fault_io", "net", "gpu", "sleep", "other_wait"),
-    "remainder": ("unexplained",),
-}
-"""Causes by the tier that they belong to, in the order in which work pays."""
+
+def _parts() -> dict[str, tuple[str, ...]]:
+    """Tiers that ledgers tell apart, then all other causes by their group."""
+    parts = {f"{tier.number} {tier.name}": tier.causes for tier in TIERS if tier.causes}
+    tiered = {cause for causes in parts.values() for cause in causes}
+    for group in Group:
+        others = tuple(c.name for c in CAUSES if c.group is group and c.name not in tiered)
+        if others:
+            parts[f"{group}, lower tiers too" if "running" in others else group] = others
+    return parts
+
+
+PARTS = _parts()
+"""Causes by the tier or the group that they belong to, in the order in which work pays."""
 
 _SMALL = 0.1  # of what it was: then it has gone
 _MINOR = 0.01  # of a step: below, nothing is said to have gone or appeared
@@ -35,10 +42,10 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CauseChange:
-    """Of a cause, or of a tier as a whole."""
+    """Of a cause, or of a part: a tier or a group of causes as a whole."""
 
     name: str
-    is_tier: bool
+    is_part: bool
     before: Interval | None
     """Seconds per step; None where it cannot be told."""
 
@@ -47,12 +54,12 @@ class CauseChange:
 
 
 def changes(before: Sample, after: Sample, confidence: float) -> Sequence[CauseChange]:
-    """Tiers in their order, each followed by its causes. Empty where there are no steps."""
+    """Parts in their order, each followed by its causes. Empty where there are no steps."""
     if not (before.steps.any() and after.steps.any()):
         return []
     found = []
-    for tier, causes in TIERS.items():
-        found.append(_change(tier, causes, before, after, confidence))
+    for part, causes in PARTS.items():
+        found.append(_change(part, causes, before, after, confidence))
         found += [_change(cause, (cause,), before, after, confidence) for cause in causes]
     return found
 
@@ -63,7 +70,7 @@ def _change(
     was, now = (_per_step(sample, causes, confidence) for sample in (before, after))
     step = float(before.causes.sum() / before.steps.sum())
     change = _word(was, now, step) if was and now else Change.UNKNOWN
-    return CauseChange(name=name, is_tier=name in TIERS, before=was, after=now, change=change)
+    return CauseChange(name=name, is_part=name in PARTS, before=was, after=now, change=change)
 
 
 def _per_step(sample: Sample, causes: Sequence[str], confidence: float) -> Interval | None:

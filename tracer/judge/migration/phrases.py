@@ -104,10 +104,10 @@ def notes(verdict: Verdict) -> Iterator[str]:
 
 
 def worth_showing(change: CauseChange, verdict: Verdict) -> bool:
-    """Tiers, and causes with a thousandth of a step."""
+    """Parts, and causes with a thousandth of a step."""
     sides = [side.value for side in (change.before, change.after) if side]
     step = verdict.before.causes.sum() / verdict.before.steps.sum()
-    return change.is_tier or any(value >= 1e-3 * step for value in sides)
+    return change.is_part or any(value >= 1e-3 * step for value in sides)
 
 
 def _number(value: float, unit: Unit) -> str:

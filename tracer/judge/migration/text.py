@@ -56,7 +56,7 @@ def _causes(verdict: Verdict) -> Iterator[str]:
     yield form.format("TIME PER STEP", "BEFORE", "AFTER", "CHANGE")
     for change in verdict.causes:
         if phrases.worth_showing(change, verdict):
-            name = change.name if change.is_tier else f"  {change.name}"
+            name = change.name if change.is_part else f"  {change.name}"
             sides = phrases.seconds(change.before), phrases.seconds(change.after)
             yield form.format(clipped(name, 28), *sides, change.change)
 

@@ -44,6 +44,7 @@ def main() -> None:
                 os.ftruncate(fd, 8192 if rng.random() < 0.5 else PAGE.itemsize)
             case "endless_writer":
                 page["slots"]["seq"][slot] += np.uint64(1)
+        print("spoiled", flush=True)
         time.sleep(0.01)
 
 

@@ -122,14 +122,19 @@ def test_slow_steps_are_explained_by_name(traced: Traced) -> None:
 def test_hostile_pages_are_refused_by_name_and_cost_nothing() -> None:
     ours = psutil.Process()
     good = (
-        "import time, stepmark\nfor _ in range(400):\n with stepmark.step('fine'): time.sleep(0.01)"
+        "import time, stepmark\nfor _ in range(900):\n with stepmark.step('fine'): time.sleep(0.01)"
     )
     config = Config(targets=(Rule(name="all", match=Match(cmdline="stepmark"), tenant="{comm}"),))
     before = ours.memory_info().rss
     hostile = [
-        subprocess.Popen([sys.executable, str(HERE / "hostile_page.py"), kind, "4"])
+        subprocess.Popen(
+            [sys.executable, str(HERE / "hostile_page.py"), kind, "20"], stdout=subprocess.PIPE
+        )
         for kind in ("random", "garbage_rings", "huge_counts", "shrinking", "endless_writer")
     ]
+    for process in hostile:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"spoiled\n"
     with subprocess.Popen([sys.executable, "-c", good]) as engine:
         agent, _ = agent_until(engine, config)
     for process in hostile:
@@ -139,7 +144,7 @@ def test_hostile_pages_are_refused_by_name_and_cost_nothing() -> None:
     summary = agent.summary()
     (fine,) = (row for row in summary.rows if row.step == "fine")
     assert fine.count > 200
-    assert "mark_implausible" in summary.lost
+    assert "mark_implausible" in summary.lost, summary.lost
     assert summary.lost.keys() & {"page_truncated", "page_bad_size"}
     assert len(summary.rows) < 2_000
     assert ours.memory_info().rss - before < 64 << 20

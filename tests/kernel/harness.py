@@ -4,7 +4,6 @@ Victims that write down what happened to them, and a trace of them to compare wi
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,15 +11,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tracer.kernel.btf import wire
 from tracer.kernel.trace import KernelTrace
 from tracer.model import Records
+from tracer.selftest import victim as selftest
+from tracer.selftest.observer import CAUSES, Observer
 
-CAUSES = wire().names("cause", "CAUSE_")
 HERE = Path(__file__).parent
 
 Gaps = list[tuple[int, int]]
 """Begin and end, CLOCK_MONOTONIC ns, in order of time."""
+
+
+def is_running(process: subprocess.Popen[str], patience: float) -> bool:
+    """Whether a process still runs after so many seconds, at most."""
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
 
 
 def total_seconds(gaps: Gaps) -> float:
@@ -30,8 +38,6 @@ def total_seconds(gaps: Gaps) -> float:
 class Program:
     """A process that says when it is ready, goes when told, and prints what it has to say."""
 
-    _running: ClassVar[list[subprocess.Popen[str]]] = []
-
     def __init__(self, path: Path | str, *arguments: object) -> None:
         self.process = subprocess.Popen(
             [str(path), *map(str, arguments)],
@@ -39,7 +45,6 @@ class Program:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._running.append(self.process)
         assert self.process.stdout is not None
         self.pid = self.process.pid
         assert self.process.stdout.readline() == "ready\n"
@@ -50,11 +55,7 @@ class Program:
         self.process.stdin.flush()
 
     def is_running(self, patience: float = 0.1) -> bool:
-        try:
-            self.process.wait(patience)
-        except subprocess.TimeoutExpired:
-            return True
-        return False
+        return is_running(self.process, patience)
 
     def output(self) -> str:
         """Wait for the end, which must be a good one."""
@@ -62,52 +63,43 @@ class Program:
         assert self.process.returncode == 0
         return out
 
-    @classmethod
-    def kill_all(cls) -> None:
-        for process in cls._running:
-            process.kill()
-            process.wait()
-        cls._running.clear()
 
-
-class Victim(Program):
+class Victim(selftest.Victim):
     """A process of ``tests/kernel/victims.py``, which gives an account of itself."""
 
+    command: ClassVar[list[str]] = [sys.executable, str(HERE / "victims.py")]
+    _running: ClassVar[list[Victim]] = []
+
     def __init__(self, what: str, *arguments: object) -> None:
-        super().__init__(sys.executable, HERE / "victims.py", what, *arguments)
+        super().__init__(what, *arguments)
+        self._running.append(self)
+
+    def is_running(self, patience: float = 0.1) -> bool:
+        return is_running(self.process, patience)
 
     def report(self) -> Any:
-        return json.loads(self.output())
+        """What it saw."""
+        return self.account()["saw"]
 
     def long_gaps(self) -> Gaps:
         """Of a victim that spins: when it did not, for a millisecond or more."""
         return [(begin, end) for begin, end in self.report() if end - begin >= 1_000_000]
 
+    @classmethod
+    def kill_all(cls) -> None:
+        while cls._running:
+            cls._running.pop().kill()
 
-class Trace:
-    """What the kernel side says about the processes that are followed."""
+
+class Trace(Observer):
+    """What the kernel side says about the processes that are followed, and their marked work."""
 
     def __init__(self, kernel: KernelTrace) -> None:
-        self.kernel = kernel
-        self._pieces: list[Records] = []
+        super().__init__(kernel)
         self._outliers: list[Records] = []
-        self._next_index = 1
 
-    def follow(self, pid: int) -> int:
-        """Returns the index of the process, which is its tenant slot, too."""
-        index, self._next_index = self._next_index, self._next_index + 1
-        row = self.kernel.processes[index]
-        row["tgid"], row["page"], row["tenant"] = pid, mark_page(pid), index
-        row["tenant_slot"] = index
-        self.kernel.follow(index, pid)
-        self.kernel.tag_threads()
-        return index
-
-    def pieces(self, tid: int | None = None) -> Records:
-        """All pieces so far, of one thread or of all."""
-        self.drain()
-        everything = np.concatenate(self._pieces)
-        return everything if tid is None else everything[everything["tid"] == tid]
+    def follow(self, pid: int, page: int | None = None) -> int:
+        return super().follow(pid, mark_page(pid) if page is None else page)
 
     def waits(self, tid: int) -> Records:
         """All deschedules of a thread that lasted at least the 10 us from which each is told."""
@@ -116,19 +108,13 @@ class Trace:
         return everything[everything["tid"] == tid]["wait"]
 
     def drain(self) -> None:
-        """Make room in the rings. Call it while a program runs that has much to tell."""
-        self._pieces.append(self.kernel.pieces())
+        super().drain()
         self._outliers.append(self.kernel.outliers())
 
     def work(self, tid: int) -> Records:
         """The pieces of what a victim did in its step, or steps, after the warm-up."""
         pieces = self.pieces(tid)
         return pieces[pieces["step"] > 1]
-
-    def seconds(self, tid: int) -> dict[str, float]:
-        """Seconds per cause of a victim's work."""
-        total = self.work(tid)["ns"].sum(axis=0) / 1e9
-        return dict(zip(CAUSES, total.tolist(), strict=True))
 
     def waits_in(self, tid: int, gaps: Gaps) -> dict[str, float]:
         """Seconds per cause of the deschedules that fell into these gaps of a thread."""
@@ -138,15 +124,6 @@ class Trace:
         waits = waits[(gap >= 0) & (waits["at_ns"] <= end[gap])]
         total = np.bincount(waits["cause"], waits["ns"], len(CAUSES)) / 1e9
         return dict(zip(CAUSES, total.tolist(), strict=True))
-
-    def blame(self, tid: int) -> dict[int, float]:
-        """Seconds per thread that ran while this one wanted the CPU; 0 stands for the rest."""
-        pieces = self.work(tid)
-        seconds = {0: pieces["blame_rest_ns"].sum() / 1e9}
-        for aggressor in pieces["aggressors"].ravel():
-            who = int(aggressor["who"]["tid"])
-            seconds[who] = seconds.get(who, 0) + aggressor["ns"] / 1e9
-        return seconds
 
     def lost(self) -> dict[str, int]:
         """

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kernel.groups import cpu_group
 from tests.kernel.harness import CAUSES, Trace, Victim, total_seconds
+from tracer.selftest.groups import cpu_group
 
 WAITS = CAUSES[CAUSES.index("preempted") : CAUSES.index("unexplained")]
 
@@ -53,7 +53,7 @@ def test_a_wait_has_one_cause(
     trace.follow(it.pid)
     it.go()
 
-    truth = it.report()
+    truth = it.account()
 
     assert_lands_in(trace.seconds(it.pid), cause, truth["waited_ns"] / 1e9)
     assert trace.lost() == {}
@@ -143,7 +143,8 @@ def test_a_group_out_of_quota_is_throttled_not_preempted(
 ) -> None:
     it = victim("spin", cpu, 2)
     trace.follow(it.pid)
-    with cpu_group(it.pid, quota=0.3):
+    with cpu_group(quota=0.3) as group:
+        group.add(it.pid)
         it.go()
         gaps = it.long_gaps()
 
@@ -158,7 +159,8 @@ def test_a_real_time_thread_out_of_budget_is_limited_not_preempted(
 ) -> None:
     it = victim("spin_fifo", cpu, 3)
     trace.follow(it.pid)
-    with cpu_group(it.pid, rt_budget=0.5):
+    with cpu_group(rt_budget=0.5) as group:
+        group.add(it.pid)
         it.go()
         gaps = it.long_gaps()
 

@@ -1,0 +1,158 @@
+"""What is said of a cause after it was provoked: pure, from two accounts of the same seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from tracer import catalog
+from tracer.catalog import Group
+from tracer.errors import UnavailableError
+from tracer.judge.words import duration
+
+_LEAST = 0.002  # seconds
+_SHARE = 0.01
+_PER_WAIT = 20e-6  # seconds that one account or the other has of a wait's edges
+_PER_TIMER = 100e-6  # seconds by which the timer itself is late in a virtual machine
+_ENOUGH = 0.02  # seconds of which the error says something
+
+_FOR_A_CPU = ("steal", "irq", "softirq", "preempted", "runqueue")
+"""What others on a busy machine add to the time that a victim had no CPU."""
+
+_WAITS = tuple(
+    cause.name
+    for cause in catalog.CAUSES
+    if cause.group in (Group.WANTED, Group.WAITED) and cause.name != "other_wait"
+)
+"""Of these the victim has none but the one provoked; in an ``other_wait`` it began."""
+
+
+_MEANT = {"runqueue": ("sleep",)}
+"""Waits without which a cause cannot be provoked: who never sleeps is never woken."""
+
+
+class Verdict(StrEnum):
+    NAMED = "named"
+    MISNAMED = "misnamed"
+    NOT_PROVOKED = "cannot be provoked here"
+    NOT_SEEN = "cannot be seen here"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Two accounts of a victim's work. Times in seconds."""
+
+    cause: str
+    truth: float
+    """By the victim: what was provoked, and what others on the machine added to it."""
+
+    seconds: Mapping[str, float]
+    """By the tracer: all causes."""
+
+    waits: int
+    """Times the victim left the CPU."""
+
+    rival: float | None = None
+    """CPU time of the rival meanwhile, by the kernel's clock for it; None: it does not matter."""
+
+    blamed: float = 0.0
+    """What the tracer says the rival took."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    cause: str
+    verdict: Verdict
+    reason: str = ""
+    provoked: float | None = None
+    measured: float | None = None
+
+    @property
+    def error(self) -> float | None:
+        """Relative to what was provoked; None without a measurement."""
+        if not self.provoked or self.measured is None:
+            return None
+        return (self.measured - self.provoked) / self.provoked
+
+
+def judge(seen: Seen) -> Row:
+    """Whether the tracer gave the cause its right name, and what of the truth was others' doing."""
+    if not any(seen.seconds.values()):
+        reason = "the kernel side saw nothing of the victim: this is not the host's pid namespace"
+        return Row(seen.cause, Verdict.NOT_SEEN, reason)
+    if seen.truth < _ENOUGH:
+        reason = f"it happened for {duration(seen.truth)} only"
+        return Row(seen.cause, Verdict.NOT_PROVOKED, reason)
+    wrong = "; ".join(_objections(seen))
+    verdict = Verdict.MISNAMED if wrong else Verdict.NAMED
+    reason = wrong or _beside(seen)
+    others = _others(seen)
+    provoked = max(0.0, seen.truth - sum(others.values()))
+    return Row(seen.cause, verdict, reason, provoked, seen.seconds[seen.cause])
+
+
+def _tolerance(seen: Seen) -> float:
+    edge = _PER_TIMER if seen.cause == "runqueue" else _PER_WAIT
+    return max(_SHARE * seen.truth, _LEAST, edge * seen.waits)
+
+
+def _others(seen: Seen) -> dict[str, float]:
+    """What others added to the time without a CPU, by the tracer."""
+    return {name: seen.seconds[name] for name in _FOR_A_CPU if name != seen.cause}
+
+
+def _objections(seen: Seen) -> Iterator[str]:
+    measured, tolerance = seen.seconds[seen.cause], _tolerance(seen)
+    if measured > seen.truth + tolerance:
+        yield f"{duration(measured - seen.truth)} too much"
+    missing = seen.truth - measured - sum(_others(seen).values())
+    if missing > tolerance:
+        yield f"{duration(missing)} of it are not accounted for"
+    for name in _WAITS:
+        if (
+            name not in (seen.cause, *_FOR_A_CPU, *_MEANT.get(seen.cause, ()))
+            and seen.seconds[name] > tolerance
+        ):
+            yield f"{duration(seen.seconds[name])} called {name}"
+    if seen.rival is not None and abs(seen.blamed - seen.rival) > 2 * tolerance:
+        yield f"{duration(seen.blamed)} blamed on a rival that ran {duration(seen.rival)}"
+
+
+def _beside(seen: Seen) -> str:
+    words = [
+        f"{duration(seconds)} {name} beside it"
+        for name, seconds in _others(seen).items()
+        if seconds > _tolerance(seen)
+    ]
+    if seen.rival is not None:
+        words.insert(0, f"{duration(seen.blamed)} by the rival, which ran {duration(seen.rival)}")
+    return ", ".join(words)
+
+
+def exit_code(rows: Iterable[Row]) -> int:
+    """0: all that happened was named; 1: something was misnamed; 3: nothing could be told."""
+    verdicts = {row.verdict for row in rows}
+    if Verdict.MISNAMED in verdicts:
+        return 1
+    return 0 if Verdict.NAMED in verdicts else UnavailableError.exit_code
+
+
+def as_dict(rows: Iterable[Row]) -> dict[str, Any]:
+    """For JSON. Times in seconds, errors as shares."""
+    return {"causes": [asdict(row) | {"error": row.error} for row in rows]}
+
+
+def as_lines(rows: Iterable[Row]) -> Iterator[str]:
+    """The table."""
+    form = "{:11} {:>9} {:>9} {:>8}  {}"
+    yield form.format("CAUSE", "PROVOKED", "MEASURED", "ERROR %", "VERDICT")
+    for row in rows:
+        verdict = f"{row.verdict}: {row.reason}" if row.reason else str(row.verdict)
+        error = "-" if row.error is None else f"{100 * row.error:+.2f}"
+        yield form.format(row.cause, _time(row.provoked), _time(row.measured), error, verdict)
+
+
+def _time(seconds: float | None) -> str:
+    return "-" if seconds is None else duration(seconds)

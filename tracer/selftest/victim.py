@@ -1,0 +1,82 @@
+"""A victim as its starter sees it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from types import TracebackType
+from typing import Any, ClassVar
+
+from tracer.errors import UnavailableError
+from tracer.selftest.victims import GO
+
+_PATIENCE = 30  # seconds; a victim works for three at most
+
+
+class Victim:
+    """
+    A process that is ready, goes when told, and gives an account of itself.
+
+    A context manager: it does not outlive the block, nor its starter. Raises UnavailableError
+    when it cannot do here what it should, with its last words.
+    """
+
+    command: ClassVar[list[str]] = [sys.executable, "-m", "tracer.selftest.victims"]
+
+    def __init__(self, what: str, *arguments: object) -> None:
+        self.what = what
+        self.process = subprocess.Popen(
+            [*self.command, what, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            process_group=0,  # an interrupt from the terminal is ours to handle
+        )
+        self.pid = self.process.pid
+        if self._line() != "ready\n":
+            raise self._failure()
+
+    def __enter__(self) -> Victim:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+
+    def go(self) -> None:
+        self.process.send_signal(GO)
+
+    def account(self) -> dict[str, Any]:
+        """``saw`` and ``waited_ns``, see ``tracer.selftest.victims``; waits for the end."""
+        line = self._line()
+        try:
+            code = self.process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise UnavailableError(f"the victim `{self.what}` does not end") from None
+        if code:
+            raise self._failure()
+        account: dict[str, Any] = json.loads(line)
+        return account
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def _failure(self) -> UnavailableError:
+        assert self.process.stderr is not None
+        words = self.process.stderr.read().strip().rpartition("\n")[2] or "it said nothing"
+        self.kill()
+        return UnavailableError(f"the victim `{self.what}` ended early: {words}")

@@ -1,0 +1,263 @@
+"""
+Programs that something happens to, and that tell by themselves what it was.
+
+``python -m tracer.selftest.victims WHAT ...`` prepares, prints ``ready``, waits for a signal, does
+its work, prints one JSON account of it, and is gone at once. It needs nothing but Python. Times
+are CLOCK_MONOTONIC ns, as the kernel side has them.
+
+A thread's ledger outside of steps ends with the thread, so nothing that takes time may happen to a
+victim before or after its work: what it needs it prepares before it is followed, it waits in
+``sigwait``, a wait of no other cause, and around its work it is in a hurry, lest it wait for a CPU.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import mmap
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+now_ns = time.monotonic_ns
+
+GO = signal.SIGUSR1
+
+Work = Callable[[], Any]
+Victim = Callable[..., Work]
+"""Takes its arguments as text, prepares, and returns the work, which returns what it saw."""
+
+_READ = 1 << 20  # bytes; few and long waits, because the account of short ones is less exact
+_STRIDE = 1 << 16  # bytes from one touched page to the next
+_NOT_MARKED: AbstractContextManager[object] = nullcontext()
+
+
+def spin(cpu: str, seconds: str) -> Work:
+    """Spin on a CPU; report every interval in which it did not get to read the clock."""
+    os.sched_setaffinity(0, {int(cpu)})
+    return lambda: gaps(float(seconds), 1_000)
+
+
+def gaps(seconds: float, shortest_ns: int) -> list[tuple[int, int]]:
+    """Spin, and return the intervals of at least so many ns between two looks at the clock."""
+    found, before = [], now_ns()
+    end = before + int(seconds * 1e9)
+    while before < end:
+        now = now_ns()
+        if now - before >= shortest_ns:
+            found.append((before, now))
+        before = now
+    return found
+
+
+def spin_against(cpu: str, seconds: str, rival: str) -> Work:
+    """Spin on a CPU; report the CPU time in ns that a rival process used meanwhile."""
+    os.sched_setaffinity(0, {int(cpu)})
+    clock = (~int(rival) << 3) | 2  # include/linux/posix-timers.h: CPUCLOCK_SCHED of a process
+
+    def work() -> int:
+        before = time.clock_gettime_ns(clock)
+        gaps(float(seconds), 1_000_000_000)
+        return time.clock_gettime_ns(clock) - before
+
+    return work
+
+
+def keep_awake(cpu: str, seconds: str) -> Work:
+    """
+    Spin whenever nobody else wants the CPU, so that it never sleeps. On an idle CPU the kernel
+    counts a woken thread's CPU time from the wakeup on (rq_clock_skip_update), and a virtual CPU
+    takes long to wake up: neither is the victim's.
+    """
+    os.sched_setaffinity(0, {int(cpu)})
+
+    def work() -> None:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        gaps(float(seconds), 1_000_000_000)
+
+    return work
+
+
+def spin_fifo(cpu: str, seconds: str) -> Work:
+    """Spin as a real-time thread; report every interval without the CPU."""
+    os.sched_setaffinity(0, {int(cpu)})
+
+    def work() -> list[tuple[int, int]]:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+        return gaps(float(seconds), 100_000)
+
+    return work
+
+
+def wake_late(cpu: str, seconds: str) -> Work:
+    """Sleep 1 ms at a time; report when it should have woken and when it did."""
+    os.sched_setaffinity(0, {int(cpu)})
+    Path("/proc/self/timerslack_ns").write_text("1")
+
+    def work() -> list[tuple[int, int]]:
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))  # preempts nobody as it wakes
+        late, end = [], now_ns() + int(float(seconds) * 1e9)
+        while (asked := now_ns() + 1_000_000) < end:
+            time.sleep((asked - now_ns()) / 1e9)
+            late.append((asked, now_ns()))
+        return late
+
+    return work
+
+
+def sleep(count: str, ms: str) -> Work:
+    """time.sleep, so clock_nanosleep."""
+
+    def work() -> None:
+        for _ in range(int(count)):
+            time.sleep(float(ms) / 1e3)
+
+    return work
+
+
+def futex(count: str, ms: str) -> Work:
+    """Wait for a lock that another thread lets go after a while."""
+    lock = threading.Lock()
+    lock.acquire()
+
+    def let_go() -> None:
+        for _ in range(int(count)):
+            time.sleep(float(ms) / 1e3)
+            lock.release()
+
+    def work() -> None:
+        threading.Thread(target=let_go).start()
+        for _ in range(int(count)):
+            lock.acquire()
+
+    return work
+
+
+def pipe(count: str, ms: str) -> Work:
+    """Read from a pipe that a child process writes to."""
+    reader, writer = os.pipe()
+    return wait_for_bytes(int(count), float(ms), reader, writer, lambda: None)
+
+
+def wait_for_bytes(
+    count: int, ms: float, reader: int, writer: int, wait: Callable[[], object]
+) -> Work:
+    """Wait for, and read, so many bytes that a child process writes so many ms apart."""
+
+    def work() -> None:
+        if os.fork() == 0:
+            for _ in range(count):
+                time.sleep(ms / 1e3)
+                os.write(writer, b"x")
+            os._exit(0)
+        for _ in range(count):
+            wait()
+            os.read(reader, 1)
+
+    return work
+
+
+def disk(megabytes: str) -> Work:
+    """Read a file past the page cache."""
+    buffer, size = mmap.mmap(-1, _READ), int(megabytes) << 20
+    fd = _nameless_file(size)
+    fcntl.fcntl(fd, fcntl.F_SETFL, os.O_DIRECT)
+
+    def work() -> None:
+        for at in range(0, size, _READ):
+            os.preadv(fd, [buffer], at)
+
+    return work
+
+
+def fault(megabytes: str) -> Work:
+    """Touch the pages of a mapped file that is not in memory."""
+    size = int(megabytes) << 20
+    fd = _nameless_file(size)
+    mapped = mmap.mmap(fd, size, prot=mmap.PROT_READ)
+    mapped.madvise(mmap.MADV_RANDOM)  # no read-ahead
+
+    def work() -> None:
+        for at in range(0, size, _STRIDE):
+            _ = mapped[at]
+
+    return work
+
+
+def _nameless_file(size: int) -> int:
+    """A file on a disk, not in memory, that is gone with its process."""
+    fd, name = tempfile.mkstemp(dir="/var/tmp")
+    Path(name).unlink()
+    for _ in range(0, size, 1 << 20):
+        os.write(fd, os.urandom(1 << 20))
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, size, os.POSIX_FADV_DONTNEED)
+    return fd
+
+
+VICTIMS: Mapping[str, Victim] = {
+    victim.__name__: victim
+    for victim in (
+        spin,
+        spin_against,
+        keep_awake,
+        spin_fifo,
+        wake_late,
+        sleep,
+        futex,
+        pipe,
+        disk,
+        fault,
+    )
+}
+
+
+def serve(
+    victims: Mapping[str, Victim],
+    arguments: Sequence[str],
+    mark: AbstractContextManager[object] = _NOT_MARKED,
+) -> None:
+    """
+    Be the victim that the arguments name, and do its work within a mark. Does not return.
+
+    The account has ``saw`` and ``waited_ns``: what the work took beyond the CPU time it used.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {GO})
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody has to wait for our children
+    _die_with_parent()
+    work = victims[arguments[0]](*arguments[1:])
+    usual = _in_a_hurry()
+    print("ready", flush=True)
+    signal.sigwait({GO})
+    os.setpriority(os.PRIO_PROCESS, 0, usual)
+    with mark:
+        used, before = time.thread_time_ns(), now_ns()
+        saw = work()
+        used, after = time.thread_time_ns() - used, now_ns()
+    _in_a_hurry()
+    print(json.dumps({"saw": saw, "waited_ns": after - before - used}), flush=True)
+    os._exit(0)
+
+
+def _die_with_parent() -> None:
+    """Let SIGIO end us when the other end of our standard input is closed, as by its death."""
+    fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+def _in_a_hurry() -> int:
+    """Take the highest priority of ordinary threads; returns the one before."""
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    os.setpriority(os.PRIO_PROCESS, 0, -20)
+    return before
+
+
+if __name__ == "__main__":
+    serve(VICTIMS, sys.argv[1:])

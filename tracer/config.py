@@ -11,12 +11,11 @@ import ipaddress
 import re
 import string
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from tracer import bounded_yaml
-from tracer.errors import UsageError
+from tracer import typed_yaml
+from tracer.typed_yaml import require
 
 TENANT_FIELDS = ("comm", "container", "namespace", "pod")
 """What a tenant template may name."""
@@ -27,30 +26,16 @@ _MAX_TENANT = 128
 _HOST = "[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?"
 
 
-# First, because the default configuration is built and so checked on import.
-
-
-def _shown(value: object) -> str:
-    """A value in a message: one line of bounded length."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _require(holds: bool, key: str, value: object, allowed: str) -> None:
-    if not holds:
-        raise ValueError(f"{key} is {_shown(value)}, must be {allowed}")
-
-
 def _require_range(key: str, value: float, low: float, high: float) -> None:
-    _require(low <= value <= high, key, value, f"{low} to {high}")
+    require(low <= value <= high, key, value, f"{low} to {high}")
 
 
 def _require_pattern(key: str, value: str, expression: str) -> None:
     try:
         re.compile(expression)
     except (re.error, OverflowError, RecursionError) as e:
-        _require(False, key, value, f"a valid pattern: {e}")
-    _require(1 <= len(value) <= _MAX_TEXT, key, value, f"1 to {_MAX_TEXT} characters long")
+        require(False, key, value, f"a valid pattern: {e}")
+    require(1 <= len(value) <= _MAX_TEXT, key, value, f"1 to {_MAX_TEXT} characters long")
 
 
 def _is_template(text: str) -> bool:
@@ -115,12 +100,12 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     def __post_init__(self) -> None:
         plain = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", self.name) is not None
-        _require(plain, "name", self.name, "1 to 63 letters, digits, '_', '.', '-' (not first)")
+        require(plain, "name", self.name, "1 to 63 letters, digits, '_', '.', '-' (not first)")
         if not self.tenant:
             msgspec.structs.force_setattr(self, "tenant", self.name)
         short = len(self.tenant) <= _MAX_TENANT and self.tenant.isprintable()
         fields = ", ".join(f"{{{field}}}" for field in TENANT_FIELDS)
-        _require(
+        require(
             short and _is_template(self.tenant),
             "tenant",
             self.tenant,
@@ -157,16 +142,16 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     def __post_init__(self) -> None:
         names = [rule.name for rule in self.targets]
-        _require(
+        require(
             1 <= len(set(names)) == len(names) <= _MAX_TARGETS,
             "targets",
             names,
             f"1 to {_MAX_TARGETS} rules, each with a name of its own",
         )
-        _require_range("window_seconds", self.window_seconds, 5, 3600)
+        _require_range("window_seconds", self.window_seconds, 10, 3600)
         _require_range("drain_ms", self.drain_ms, 20, 5000)
         _require_range("outlier_ms", self.outlier_ms, 0.05, 60_000)
-        _require(
+        require(
             _split_address(self.listen) is not None,
             "listen",
             self.listen,
@@ -183,52 +168,4 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 def load(path: Path) -> Config:
     """Read and check a configuration file. Raises UsageError: file, key, value, what is allowed."""
-    tree = bounded_yaml.read(path)
-    if tree is None:
-        return Config()
-    try:
-        # Not strict: every scalar was read as text, the struct says what it is.
-        return msgspec.convert(tree, Config, strict=False)
-    except msgspec.ValidationError as e:
-        raise UsageError(f"{path}: {_problem(str(e), tree)}") from e
-
-
-_TYPES = {
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "str": "text",
-    "array": "a list",
-    "object": "a mapping of keys to values",
-}
-_STRUCTS: dict[str, type[msgspec.Struct]] = {
-    "": Config,
-    "tenants": Tenants,
-    "targets": Rule,
-    "targets.match": Match,
-}
-
-
-def _problem(message: str, tree: Any) -> str:
-    """msgspec's message, with the value and what is allowed in its place."""
-    what, _, where = message.partition(" - at `$")
-    where = where.rstrip("`").removeprefix(".")
-    if unknown := re.search(r"unknown field `(\w+)`", what):
-        allowed = ", ".join(_STRUCTS[re.sub(r"\[\d+\]", "", where)].__struct_fields__)
-        return f"{_key(where, _shown(unknown[1]))}: no such key, must be one of {allowed}"
-    if missing := re.search(r"missing required field `(\w+)`", what):
-        return f"{_key(where, missing[1])} is missing and has no default"
-    if wrong := re.match(r"Expected `(\w+)", what):
-        value = _shown(_value_at(tree, where))
-        return f"{where or 'the file'} is {value}, must be {_TYPES[wrong[1]]}"
-    return _key(where, what)  # written by a __post_init__ of ours: begins with the key
-
-
-def _key(where: str, key: str) -> str:
-    return f"{where}.{key}" if where else key
-
-
-def _value_at(tree: Any, where: str) -> Any:
-    for key, index in re.findall(r"(\w+)|\[(\d+)\]", where):
-        tree = tree[int(index)] if index else tree[key]
-    return tree
+    return typed_yaml.load(path, Config)

@@ -40,7 +40,7 @@ def test_a_wrong_value_in_the_configuration_is_named(
     assert main(["check", "--config", str(file)]) == 2
 
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == f"tailtrace: {file}: window_seconds is 1, must be 5 to 3600"
+    assert line == f"tailtrace: {file}: window_seconds is 1, must be 10 to 3600"
 
 
 def test_help_has_every_command_and_examples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,7 +50,9 @@ def test_help_has_every_command_and_examples(capsys: pytest.CaptureFixture[str])
     text = capsys.readouterr().out
     assert stop.value.code == 0
     assert "examples:" in text
-    assert all(f"\n    {command} " in text for command in ("check", "doctor", "run"))
+    assert all(
+        f"\n    {command} " in text for command in ("check", "doctor", "run", "record", "compare")
+    )
 
 
 def test_a_port_in_use_is_named_with_the_way_out(

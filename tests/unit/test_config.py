@@ -74,7 +74,7 @@ MATCH = "match: {marked: true}"
     ("text", "message"),
     [
         ("window_seconds: abc", "window_seconds is 'abc', must be a whole number"),
-        ("window_seconds: 4", "window_seconds is 4, must be 5 to 3600"),
+        ("window_seconds: 4", "window_seconds is 4, must be 10 to 3600"),
         ("drain_ms: 5001", "drain_ms is 5001, must be 20 to 5000"),
         ("outlier_ms: .nan", "outlier_ms is '.nan', must be a number"),
         ("outlier_ms: nan", "outlier_ms is nan, must be 0.05 to 60000"),

@@ -13,11 +13,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from importlib.metadata import version
 from types import TracebackType
 
 import numpy as np
 
 from tracer import catalog
+from tracer.agent.about import recorded_machine
 from tracer.agent.naming import RunnerNames
 from tracer.agent.own import by_name, machine_families, own_families
 from tracer.agent.pages import Pages
@@ -31,6 +33,9 @@ from tracer.ledger.labels import Labels
 from tracer.ledger.summary import Summary, summarise
 from tracer.ledger.totals import Totals
 from tracer.model import Capability, Family, Names, Records, Steps, Target, join_records, take_rows
+from tracer.record.increments import Increments
+from tracer.record.meta import Meta
+from tracer.record.window import Window
 from tracer.targets.cgroups import Cgroups
 from tracer.targets.processes import Processes
 
@@ -92,6 +97,7 @@ class Agent:
             max_tenants=self._config.tenants.max,
         )
         self._join = Join(self._pages.page_names, self._totals.lost)
+        self._increments = Increments(self._totals, {}, self._totals.started_ns)
         self._read: list[tuple[Records, Records]] = []
         return self
 
@@ -202,3 +208,24 @@ class Agent:
     def summary(self) -> Summary:
         now = time.monotonic_ns()
         return summarise(self._totals, self.losses(), now)
+
+    def window(self) -> Window:
+        """What there is to record since the last call."""
+        now = time.monotonic_ns()
+        self._totals.add_deschedules(self._slots.names, self._kernel.histograms, now)
+        return self._increments.take(self.losses(), now, time.time_ns())
+
+    def meta(self, configuration: str) -> Meta:
+        """What a recording says about itself; ``configuration`` is the text of the file."""
+        started_ns = self._totals.started_ns
+        return Meta(
+            agent_version=version("tailtrace"),
+            machine=recorded_machine(),
+            configuration=configuration,
+            capabilities=self.capabilities,
+            cannot_tell=dict(self._totals.cannot_tell),
+            window_seconds=self._config.window_seconds,
+            max_tenants=self._config.tenants.max,
+            started_ns=started_ns,
+            started_unix_ns=time.time_ns() - time.monotonic_ns() + started_ns,
+        )

@@ -11,6 +11,7 @@ import numpy as np
 from tracer.ledger.labels import pool_of
 from tracer.model import Records, Target
 from tracer.targets.cgroups import Cgroups
+from tracer.targets.text import visible
 
 
 class RunnerNames:
@@ -28,7 +29,7 @@ class RunnerNames:
         return [self._name(runner) for runner in runners]
 
     def _name(self, runner: np.void) -> str:
-        pool = pool_of(runner["comm"].decode(errors="replace"))
+        pool = pool_of(visible(runner["comm"]))
         target = self._target_of(int(runner["tgid"]))
         if target:
             return target.tenant if pool == pool_of(target.name) else f"{target.tenant}/{pool}"

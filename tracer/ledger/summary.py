@@ -15,6 +15,7 @@ from tracer.catalog import CAUSES
 from tracer.ledger.histogram import bucket_of_quantile, bucket_of_rank, quantile
 from tracer.ledger.totals import Totals
 from tracer.model import Aggressor, Steps, take_rows
+from tracer.targets.text import visible
 
 ByCause = Mapping[str, float]
 
@@ -187,7 +188,7 @@ def _aggressors(totals: Totals, steps: Steps, i: int) -> tuple[Aggressor, ...]:
             name=name,
             pid=int(who["tgid"]),
             tid=int(who["tid"]),
-            comm=who["comm"].decode(errors="replace"),
+            comm=visible(who["comm"]),
             seconds=float(ns) / 1e9,
         )
         for name, who, ns in zip(names, known["who"], known["ns"], strict=True)

@@ -1,0 +1,27 @@
+"""
+The command line: ``tailtrace COMMAND``. A command's docstring is its help.
+
+Exit codes: 0 yes, 1 no, 2 usage or configuration, 3 cannot be told here.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+
+from tracer.cli.options import parser
+from tracer.errors import TailtraceError, UnavailableError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    logging.basicConfig(format="tailtrace: %(message)s")
+    try:
+        arguments = parser().parse_args(argv)
+        code: int = arguments.command(arguments)
+    except TailtraceError as e:
+        print(f"tailtrace: {e}", file=sys.stderr)
+        return e.exit_code
+    except BrokenPipeError:  # the reader of our output has gone
+        return UnavailableError.exit_code
+    return code

@@ -1,0 +1,213 @@
+"""The commands. Each takes its arguments, prints its result and returns the exit code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+from exporters.prometheus import Page
+from exporters.server import serving
+from tracer import config
+from tracer.agent.agent import Agent
+from tracer.config import Config
+from tracer.errors import UsageError
+from tracer.judge import doctor as physician
+from tracer.judge import report as reporter
+from tracer.judge.check import as_lines, missing
+from tracer.judge.migration import compare as migration
+from tracer.judge.migration import criteria, html, text
+from tracer.judge.migration.criteria import Criteria
+from tracer.kernel.btf import Btf
+from tracer.kernel.hooks import plan
+from tracer.kernel.trace import KernelTrace
+from tracer.ledger.summary import Summary
+from tracer.record.recorder import Recorder
+from tracer.record.recording import Recording
+from tracer.record.window import WINDOW_SECONDS
+from tracer.selftest import verdict as selftest_verdict
+from tracer.selftest.selftest import selftest as provoke_all
+from tracer.targets.processes import Processes
+
+_PUBLISH_SECONDS = 5  # a third of a usual scrape interval: publishing costs more than joining
+_REPORT_SECONDS = 10
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """
+    Load and attach every program, say what can be told here and why not the rest.
+
+    Exits with 1 when something that tracing needs is missing, with 3 when the kernel side cannot
+    be loaded at all.
+    """
+    settings = _settings(arguments)
+    here = plan(Btf.of_kernel())
+    with KernelTrace(here, settings.tenants.max + 1, int(settings.outlier_ms * 1e6)) as kernel:
+        instructions = kernel.verified_instructions()
+    if arguments.json:
+        capabilities = [asdict(each) for each in here.capabilities]
+        _print_json({"capabilities": capabilities, "verified_instructions": instructions})
+    else:
+        _print(as_lines(here.capabilities))
+    return 1 if missing(here.capabilities) else 0
+
+
+def doctor(arguments: argparse.Namespace) -> int:
+    """
+    Say what this machine is, what on it lengthens tails or misleads, and which remedies can work.
+
+    Exits with 1 when something makes measurements of this machine misleading.
+    """
+    targets = Processes(_settings(arguments)).scan().new
+    found = physician.examine(pids=arguments.pid or [target.pid for target in targets])
+    if arguments.json:
+        _print_json(physician.as_dict(found))
+    else:
+        _print(physician.as_lines(found, arguments.full))
+    return 1 if found.misleading else 0
+
+
+def selftest(arguments: argparse.Namespace) -> int:
+    """
+    Provoke each cause with harmless programs of its own, and see whether it is named.
+
+    Takes half a minute and root. Exits with 1 when a cause was misnamed, with 3 when the kernel
+    side cannot be loaded, or when all CPUs are somebody's alone.
+    """
+    targets = Processes(_settings(arguments)).scan().new
+    rows = provoke_all(targets, arguments.only, arguments.anyway, _say)
+    if arguments.json:
+        _print_json(selftest_verdict.as_dict(rows))
+    else:
+        _print(selftest_verdict.as_lines(rows))
+    return selftest_verdict.exit_code(rows)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """
+    Trace until interrupted, or for --duration seconds; serve metrics; print the report.
+
+    On a terminal a report is printed every 10 s. The last one is always printed.
+    """
+    settings = _settings(arguments)
+    page = Page(interval_seconds=_PUBLISH_SECONDS)
+    with Agent(settings) as agent, serving(settings.address, page) as (host, port):
+        _say(f"tracing; metrics on http://{host}:{port}/metrics")
+        if arguments.ready_file:
+            arguments.ready_file.write_text(f"{host}:{port}\n")
+        publish = _every(_PUBLISH_SECONDS, lambda: page.publish(agent.families()), at_once=True)
+        show = _every(_REPORT_SECONDS, lambda: _print([*reporter.report(agent.summary()), ""]))
+        live = sys.stdout.isatty() and not arguments.quiet
+
+        def every_second() -> None:
+            publish()
+            if live:
+                show()
+
+        agent.run(_until(arguments.duration), every_second)
+        summary = agent.summary()
+    return _print_report(summary, arguments.json)
+
+
+def record(arguments: argparse.Namespace) -> int:
+    """
+    Trace into a recording, until interrupted or for --duration seconds; print the report.
+
+    What is in the file survives kill -9 and a full disk, but for the last 10 s.
+    """
+    settings = _settings(arguments)
+    configuration = arguments.config.read_text() if arguments.config else ""
+    with Agent(settings) as agent, Recorder(arguments.output, agent.meta(configuration)) as file:
+        _say(f"recording to {arguments.output}")
+        write = _every(WINDOW_SECONDS, lambda: file.write(agent.window()))
+        agent.run(_until(arguments.duration), write)
+        file.write(agent.window())
+        summary = agent.summary()
+    return _print_report(summary, arguments.json)
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """
+    Print the report of a recording: where the tail went, and who took it.
+    """
+    with Recording.open(arguments.recording) as recording:
+        summary = recording.summary()
+    return _print_report(summary, arguments.json)
+
+
+def compare(arguments: argparse.Namespace) -> int:
+    """
+    Judge a migration by a recording before it and one after it.
+
+    Exits with 0 when it passes, 1 when it fails, 3 when that cannot be told, with the reason.
+    """
+    wanted = criteria.load(arguments.criteria) if arguments.criteria else Criteria()
+    with Recording.open(arguments.before) as before, Recording.open(arguments.after) as after:
+        verdict = migration.compare(before, after, wanted)
+    if arguments.html:
+        _write(arguments.html, html.as_html(verdict))
+    if arguments.json:
+        _print_json(text.as_dict(verdict))
+    else:
+        _print([text.as_markdown(verdict)] if arguments.markdown else text.as_lines(verdict))
+    return verdict.exit_code
+
+
+def _settings(arguments: argparse.Namespace) -> Config:
+    return config.load(arguments.config) if arguments.config else Config()
+
+
+def _until(seconds: float | None) -> Callable[[], bool]:
+    """Whether the time is over, or somebody asked to stop."""
+    end = time.monotonic() + seconds if seconds else float("inf")
+    asked: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda received, _: asked.append(received))
+    return lambda: bool(asked) or time.monotonic() >= end
+
+
+def _every(seconds: float, do: Callable[[], None], at_once: bool = False) -> Callable[[], None]:
+    """What is called more often does something every so many seconds."""
+    due = time.monotonic() + (0 if at_once else seconds)
+
+    def maybe() -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due += seconds
+            do()
+
+    return maybe
+
+
+def _say(words: str) -> None:
+    """Progress, which is nobody's result."""
+    print(f"tailtrace: {words}", file=sys.stderr)
+
+
+def _print(lines: Iterable[str]) -> None:
+    print("\n".join(lines), flush=True)
+
+
+def _print_json(value: object) -> None:
+    json.dump(value, sys.stdout, indent=2)
+    print()
+
+
+def _print_report(summary: Summary, as_json: bool) -> int:
+    if as_json:
+        _print_json(reporter.as_dict(summary))
+    else:
+        _print(reporter.report(summary))
+    return 0
+
+
+def _write(path: Path, content: str) -> None:
+    try:
+        path.write_text(content)
+    except OSError as e:
+        raise UsageError(f"{path}: cannot be written: {e.strerror}") from e

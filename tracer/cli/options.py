@@ -1,0 +1,119 @@
+"""What can be said on the command line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from tracer.cli import commands
+from tracer.errors import UsageError
+
+_EXAMPLES = """\
+examples:
+  tailtrace check                        # what can be told on this machine, and why not the rest
+  tailtrace doctor                       # what this machine is, and which remedies can work on it
+  tailtrace selftest                     # provoke each cause, see that it is named
+  tailtrace run                          # trace every process that marks its steps, serve metrics
+  tailtrace run --duration 30            # the same for 30 s, then print the report
+  tailtrace record -o before.db --duration 1800
+  tailtrace compare before.db after.db   # did the migration help? exit code 0 yes, 1 no, 3 unsure
+"""
+
+Parser = argparse.ArgumentParser
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see: {self.prog} --help")
+
+
+def parser() -> Parser:
+    """Parsed arguments have the command's function as ``command``."""
+    root = _Parser(
+        prog="tailtrace",
+        description="Where inference latency goes: all of a slow step, and who took it.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    subparsers = root.add_subparsers(metavar="COMMAND", required=True)
+    for command, add_options in _OPTIONS.items():
+        summary, _, details = (command.__doc__ or "").strip().partition("\n")
+        sub = subparsers.add_parser(command.__name__, help=summary, description=summary + details)
+        sub.set_defaults(command=command)
+        sub.add_argument("--json", action="store_true", help="print JSON for programs")
+        add_options(sub)
+    return root
+
+
+def _config(sub: Parser) -> None:
+    sub.add_argument("--config", type=Path, metavar="FILE", help="YAML, docs/configuration.md")
+
+
+def _doctor(sub: Parser) -> None:
+    _config(sub)
+    sub.add_argument("--full", action="store_true", help="more than a screen: every detail")
+    sub.add_argument(
+        "--pid", type=int, action="append", metavar="PID", help="not the targets, but this"
+    )
+
+
+def _selftest(sub: Parser) -> None:
+    _config(sub)
+    sub.add_argument(
+        "--only", type=_list, default=[], metavar="CAUSE[,CAUSE]", help="not all of them"
+    )
+    sub.add_argument(
+        "--anyway", action="store_true", help="also on CPUs that a target has to itself"
+    )
+
+
+def _run(sub: Parser) -> None:
+    _config(sub)
+    sub.add_argument("--duration", type=_seconds, metavar="SECONDS", help="then stop")
+    sub.add_argument("--quiet", action="store_true", help="no live reports")
+    sub.add_argument("--ready-file", type=Path, metavar="FILE", help="written once tracing began")
+
+
+def _record(sub: Parser) -> None:
+    _config(sub)
+    sub.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="a new file")
+    sub.add_argument("--duration", type=_seconds, metavar="SECONDS", help="then stop")
+
+
+def _report(sub: Parser) -> None:
+    sub.add_argument("recording", type=Path, help="as `tailtrace record` made it")
+
+
+def _compare(sub: Parser) -> None:
+    sub.add_argument("before", type=Path, help="a recording")
+    sub.add_argument("after", type=Path, help="a recording")
+    sub.add_argument("--criteria", type=Path, metavar="FILE", help="YAML, docs/verdict.md")
+    sub.add_argument("--html", type=Path, metavar="FILE", help="write a page with the curves, too")
+    sub.add_argument("--markdown", action="store_true", help="print Markdown")
+
+
+_OPTIONS: dict[Callable[[argparse.Namespace], int], Callable[[Parser], None]] = {
+    commands.check: _config,
+    commands.doctor: _doctor,
+    commands.selftest: _selftest,
+    commands.run: _run,
+    commands.record: _record,
+    commands.report: _report,
+    commands.compare: _compare,
+}
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1e7:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return value
+
+
+def _list(text: str) -> list[str]:
+    return text.split(",")

@@ -18,6 +18,11 @@
 #include "maps.bpf.h"
 #include "mark.bpf.h"
 
+/* Two readings of CLOCK_MONOTONIC, on two CPUs or by two ways into the clock, need not be in order:
+ * bpf_ktime_get_ns() is ktime_get_mono_fast_ns(), which may run a little ahead or behind when the
+ * clock is adjusted (kernel/time/timekeeping.c). */
+#define CLOCK_SKEW_NS 10000
+
 static __always_inline u64 since(u64 then, u64 now)
 {
 	if (now >= then)
@@ -61,7 +66,7 @@ static __always_inline void identify(struct thread *t, const struct stepmark_slo
 	struct process *process = process_of(t);
 
 	t->seq = mark->seq;
-	t->torn = false;
+	t->torn_seq = 0;
 	t->piece.step = mark->step;
 	t->piece.kind = mark->kind;
 	t->piece.tenant = mark->tenant;
@@ -87,7 +92,7 @@ static __always_inline void turn_page(struct thread *t, const struct stepmark_sl
 {
 	u64 from = mark->since_ns;
 
-	if (t->torn && mark->seq == t->seq + 1) {
+	if (t->torn_seq == mark->seq) {
 		/* This is the mark during whose writing the last piece was cut off. */
 		u64 early = from > t->piece.from_ns ? from - t->piece.from_ns : 0;
 		u64 *running = &t->piece.ns[CAUSE_RUNNING];
@@ -100,7 +105,8 @@ static __always_inline void turn_page(struct thread *t, const struct stepmark_sl
 		return;
 	}
 	if (from < t->at_ns || from > until) {
-		if (t->seq) /* the first mark we see may be older than our books */
+		/* The first mark we see may be older than our books. */
+		if (t->seq && (from + CLOCK_SKEW_NS < t->at_ns || from > until + CLOCK_SKEW_NS))
 			count_lost(LOST_MARK_IMPLAUSIBLE);
 		from = from < t->at_ns ? t->at_ns : until;
 	}
@@ -150,10 +156,10 @@ static __always_inline void settle(struct thread *t, struct task_struct *task, u
 		turn_page(t, &mark, until, steal_ns);
 		break;
 	case MARK_TORN:
-		if (!t->torn) {
+		if (t->torn_seq != mark.seq) {
 			close_piece(t);
 			open_piece(t, STEP_UNKNOWN, t->at_ns);
-			t->torn = true;
+			t->torn_seq = mark.seq;
 		}
 		/* fall through */
 	default:

@@ -11,13 +11,14 @@
  * thread's mark changes. */
 struct thread {
 	struct piece piece;
-	u64 at_ns;          /* up to here its time is in the books; 0: nothing is known yet */
-	u64 woken_ns;       /* since when it is runnable; 0: it waits for something else */
-	u64 steal_ns;       /* steal clock of its CPU up to which steal is in the books */
-	u64 queued_ns;      /* since when it waits for the CPU `queued_on` */
-	u64 slot_address;   /* user address of its slot in the mark page; 0: not found */
-	u64 slot_retry_ns;  /* when to look for it again */
-	u64 seq;            /* of the mark that the piece belongs to */
+	u64 at_ns;         /* up to here its time is in the books; 0: nothing is known yet */
+	u64 woken_ns;      /* since when it is runnable; 0: it waits for something else */
+	u64 steal_ns;      /* steal clock of its CPU up to which steal is in the books */
+	u64 queued_ns;     /* since when it waits for the CPU `queued_on` */
+	u64 slot_address;  /* user address of its slot in the mark page; 0: not found */
+	u64 slot_retry_ns; /* when to look for it again */
+	u64 seq;           /* of the mark that the piece belongs to */
+	u64 torn_seq; /* of the mark it was interrupted writing, so piece.step is unknown; else 0 */
 	u64 helper_seen_ns; /* process.helper_wait_ns up to which the piece has taken it */
 	enum cause cause;   /* of what it does now; CAUSE_RUNNING: it has the CPU */
 	enum cause wanted;  /* once woken: CAUSE_RUNQUEUE, or the limit that it hit */
@@ -27,7 +28,6 @@ struct thread {
 	u32 tenant_slot;    /* histograms to count its deschedules in */
 	u32 queued_on;      /* CPU + 1 that it waits for; 0: none */
 	u32 slot_pause_ns;  /* until the look after the next */
-	bool torn;          /* it was interrupted while it wrote a mark: piece.step is not known */
 };
 
 struct {

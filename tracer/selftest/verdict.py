@@ -80,22 +80,23 @@ class Row:
 def judge(seen: Seen) -> Row:
     """Whether the tracer gave the cause its right name, and what of the truth was others' doing."""
     if not any(seen.seconds.values()):
-        reason = "the kernel side saw nothing of the victim: this is not the host's pid namespace"
+        reason = "nothing was seen of the victim: this is not the host's pid namespace"
         return Row(seen.cause, Verdict.NOT_SEEN, reason)
     if seen.truth < _ENOUGH:
         reason = f"it happened for {duration(seen.truth)} only"
         return Row(seen.cause, Verdict.NOT_PROVOKED, reason)
     wrong = "; ".join(_objections(seen))
     verdict = Verdict.MISNAMED if wrong else Verdict.NAMED
-    reason = wrong or _beside(seen)
-    others = _others(seen)
-    provoked = max(0.0, seen.truth - sum(others.values()))
-    return Row(seen.cause, verdict, reason, provoked, seen.seconds[seen.cause])
+    provoked = max(0.0, seen.truth - sum(_others(seen).values()))
+    return Row(seen.cause, verdict, wrong or _remarks(seen), provoked, seen.seconds[seen.cause])
 
 
 def _tolerance(seen: Seen) -> float:
-    edge = _PER_TIMER if seen.cause == "runqueue" else _PER_WAIT
-    return max(_SHARE * seen.truth, _LEAST, edge * seen.waits)
+    return max(_SHARE * seen.truth, _LEAST, _edges(seen))
+
+
+def _edges(seen: Seen) -> float:
+    return seen.waits * (_PER_TIMER if seen.cause == "runqueue" else _PER_WAIT)
 
 
 def _others(seen: Seen) -> dict[str, float]:
@@ -120,15 +121,18 @@ def _objections(seen: Seen) -> Iterator[str]:
         yield f"{duration(seen.blamed)} blamed on a rival that ran {duration(seen.rival)}"
 
 
-def _beside(seen: Seen) -> str:
-    words = [
-        f"{duration(seconds)} {name} beside it"
-        for name, seconds in _others(seen).items()
-        if seconds > _tolerance(seen)
-    ]
+def _remarks(seen: Seen) -> str:
+    """What to know of the figures of a cause that was named."""
+    tolerance = _tolerance(seen)
+    remarks = []
     if seen.rival is not None:
-        words.insert(0, f"{duration(seen.blamed)} by the rival, which ran {duration(seen.rival)}")
-    return ", ".join(words)
+        remarks += [f"{duration(seen.blamed)} by the rival, which ran {duration(seen.rival)}"]
+    if tolerance == _edges(seen):
+        remarks += [f"the edges of {seen.waits:,} waits are known to {duration(tolerance)}"]
+    for name, seconds in _others(seen).items():
+        if seconds > tolerance:
+            remarks += [f"beside it {duration(seconds)} {name}"]
+    return ", ".join(remarks)
 
 
 def exit_code(rows: Iterable[Row]) -> int:

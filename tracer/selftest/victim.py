@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import select
 import subprocess
 import sys
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, ClassVar
 
@@ -35,8 +37,11 @@ class Victim:
             process_group=0,  # an interrupt from the terminal is ours to handle
         )
         self.pid = self.process.pid
-        if self._line() != "ready\n":
-            raise self._failure()
+        with ExitStack() as undo:
+            undo.callback(self.kill)
+            if self._line() != "ready\n":
+                raise self._failure()
+            undo.pop_all()
 
     def __enter__(self) -> Victim:
         return self
@@ -55,11 +60,7 @@ class Victim:
     def account(self) -> dict[str, Any]:
         """``saw`` and ``waited_ns``, see ``tracer.selftest.victims``; waits for the end."""
         line = self._line()
-        try:
-            code = self.process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            raise UnavailableError(f"the victim `{self.what}` does not end") from None
-        if code:
+        if not line or self.process.wait():
             raise self._failure()
         account: dict[str, Any] = json.loads(line)
         return account
@@ -72,11 +73,14 @@ class Victim:
             stream.close()
 
     def _line(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline()
+        """What it says next; empty when it has ended."""
+        out = self.process.stdout
+        assert out is not None
+        if not select.select([out], [], [], _PATIENCE)[0]:
+            raise UnavailableError(f"the victim `{self.what}` says nothing for {_PATIENCE} s")
+        return out.readline()
 
     def _failure(self) -> UnavailableError:
         assert self.process.stderr is not None
         words = self.process.stderr.read().strip().rpartition("\n")[2] or "it said nothing"
-        self.kill()
         return UnavailableError(f"the victim `{self.what}` ended early: {words}")

@@ -124,8 +124,7 @@ def sleep(count: str, ms: str) -> Work:
 
 def futex(count: str, ms: str) -> Work:
     """Wait for a lock that another thread lets go after a while."""
-    lock = threading.Lock()
-    lock.acquire()
+    lock = threading.Semaphore(0)  # one that is let go before it is wanted is not lost
 
     def let_go() -> None:
         for _ in range(int(count)):

@@ -75,7 +75,7 @@ def test_the_rival_must_be_blamed_for_what_it_ran(blamed: float, verdict: Verdic
 def test_what_hardly_happened_says_nothing() -> None:
     row = judge(seen("io", 0.001, {"running": 0.3}))
 
-    assert row == Row("io", Verdict.NOT_PROVOKED, "it happened for 1.00 ms only")
+    assert row == Row("io", Verdict.NOT_PROVOKED, "it happened for 1.00 ms only, too short to tell")
 
 
 def test_a_victim_that_nobody_saw_is_not_misnamed() -> None:

@@ -82,8 +82,8 @@ def judge(seen: Seen) -> Row:
     if not any(seen.seconds.values()):
         reason = "nothing was seen of the victim: this is not the host's pid namespace"
         return Row(seen.cause, Verdict.NOT_SEEN, reason)
-    if seen.truth < _ENOUGH:
-        reason = f"it happened for {duration(seen.truth)} only"
+    if seen.truth < max(_ENOUGH, _tolerance(seen)):
+        reason = f"it happened for {duration(seen.truth)} only, too short to tell"
         return Row(seen.cause, Verdict.NOT_PROVOKED, reason)
     wrong = "; ".join(_objections(seen))
     verdict = Verdict.MISNAMED if wrong else Verdict.NAMED

@@ -97,15 +97,16 @@ def spin_fifo(cpu: str, seconds: str) -> Work:
 
 
 def wake_late(cpu: str, seconds: str) -> Work:
-    """Sleep 1 ms at a time; report when it should have woken and when it did."""
+    """Sleep a little, again and again; report when it should have woken and when it did."""
+    nap_ns = 1_300_000  # no divisor of a rival's period: else they meet when it goes to sleep
     os.sched_setaffinity(0, {int(cpu)})
     Path("/proc/self/timerslack_ns").write_text("1")
 
     def work() -> list[tuple[int, int]]:
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))  # preempts nobody as it wakes
         late, end = [], now_ns() + int(float(seconds) * 1e9)
-        while (asked := now_ns() + 1_000_000) < end:
-            time.sleep((asked - now_ns()) / 1e9)
+        while (asked := now_ns() + nap_ns) < end:
+            time.sleep(nap_ns / 1e9)
             late.append((asked, now_ns()))
         return late
 

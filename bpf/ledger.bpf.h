@@ -252,6 +252,7 @@ static __always_inline void gets_cpu(struct thread *t, struct task_struct *task,
 	t->woken_ns = 0;
 	t->at_ns = t->piece.until_ns = now;
 	t->steal_ns = steal_clock(task);
+	note_helpers(t); /* while it was off the CPU its mark cannot have changed */
 }
 
 /* When a thread got the CPU that is on it although no event said so: when the one before it was

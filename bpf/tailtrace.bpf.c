@@ -214,6 +214,7 @@ static __always_inline struct thread *track(struct task_struct *task, u32 proces
 	t->piece.tid = task->pid;
 	t->tid_inside = tid_inside(task);
 	t->tenant_slot = target ? target->tenant : 0;
+	t->helper_seen_ns = target ? target->helper_wait_ns : 0;
 	t->slot_address = 0;
 	t->piece.process = process;
 	return t;

@@ -141,6 +141,22 @@ def test_helpers_count_for_the_step_that_they_hold_up(
     assert int(work["helper_worst_ns"].max()) == pytest.approx(worst, rel=0.05)
 
 
+def test_a_new_thread_has_nothing_of_what_helpers_waited_before(
+    trace: Trace, victim: type[Victim], cpu: int, tmp_path: Path
+) -> None:
+    hog = victim("burst_fifo", cpu, 2, 5, 5)
+    it = Program(programs.build(programs.LATE_THREAD, tmp_path), cpu)
+    trace.follow(it.pid)
+    hog.go()
+    it.go()
+    it.output()
+
+    pieces = trace.pieces()
+    late = pieces[(pieces["step"] > 0) & (pieces["tid"] != it.pid)]
+    assert len(late) == 1
+    assert late["helper_wait_ns"].sum() == 0
+
+
 def test_threads_that_come_and_go_leave_nothing_behind(trace: Trace, tmp_path: Path) -> None:
     it = Program(programs.build(programs.SHORT_THREADS, tmp_path), 1000, 20)
     trace.follow(it.pid)

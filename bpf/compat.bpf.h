@@ -52,29 +52,40 @@ static __always_inline u32 cpu_of(struct task_struct *task)
 	return ((struct task_struct___with_cpu *)task)->cpu;
 }
 
-/* Whether the group of `task` has used up its CFS quota. */
+static __always_inline bool is_real_time(struct task_struct *task)
+{
+	return task->prio < MAX_RT_PRIO;
+}
+
+/* Whether `task` may not run because its group has used up its CFS quota. Real-time tasks do not
+ * draw on that. Where tasks are stopped, not queues, the others of such a group still compete. */
 static __always_inline bool is_throttled(struct task_struct *task)
 {
-	if (bpf_core_field_exists(task->throttled) && task->throttled)
-		return true;
+	if (is_real_time(task))
+		return false;
+	if (bpf_core_field_exists(task->throttled))
+		return task->throttled;
 	if (!bpf_core_field_exists(task->se.cfs_rq) ||
 	    !bpf_core_field_exists(task->se.cfs_rq->throttle_count))
 		return false;
 	return task->se.cfs_rq->throttle_count > 0;
 }
 
-/* Whether a real-time limit keeps `task` from the CPU: the budget of its group, that of the whole
- * CPU, or the fair server that runs starved fair tasks instead. All three occur. */
-static __always_inline bool is_rt_limited(struct task_struct *task, struct task_struct *next)
+/* Whether the real-time budget of its group, or that of the whole CPU, is used up. Both occur. */
+static __always_inline bool is_rt_throttled(struct task_struct *task)
 {
-	if (task->prio >= MAX_RT_PRIO)
+	if (!is_real_time(task))
 		return false;
-	if (bpf_core_field_exists(next->dl_server) && next->dl_server)
-		return true;
 	if (bpf_core_field_exists(task->rt.rt_rq) && task->rt.rt_rq->rt_throttled)
 		return true;
 	struct rq *rq = rq_of(task);
 	return rq && bpf_core_field_exists(rq->rt.rt_throttled) && rq->rt.rt_throttled;
+}
+
+/* Whether `next` is a starved fair task that a deadline server runs instead of a real-time one. */
+static __always_inline bool is_served(struct task_struct *next)
+{
+	return bpf_core_field_exists(next->dl_server) && next->dl_server;
 }
 
 /* The inode of the CPU controller's group, which tells containers apart on v1, v2 and hybrid hosts

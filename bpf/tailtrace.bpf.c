@@ -15,11 +15,12 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-static __always_inline enum cause kept_from_cpu(struct task_struct *prev, struct task_struct *next)
+/* What keeps a task that wants the CPU from it: a limit, or that its turn is `not_yet`. */
+static __always_inline enum cause kept_from_cpu(struct task_struct *task, enum cause not_yet)
 {
-	if (is_rt_limited(prev, next))
+	if (is_rt_throttled(task))
 		return CAUSE_RT_LIMIT;
-	return is_throttled(prev) ? CAUSE_QUOTA : CAUSE_PREEMPTED;
+	return is_throttled(task) ? CAUSE_QUOTA : not_yet;
 }
 
 static __always_inline void leaves_cpu(struct thread *t, struct task_struct *prev,
@@ -36,7 +37,9 @@ static __always_inline void leaves_cpu(struct thread *t, struct task_struct *pre
 	}
 	t->piece.involuntary++;
 	t->syscall = NO_SYSCALL;
-	t->cause = t->wanted = kept_from_cpu(prev, next);
+	t->wanted = is_real_time(prev) && is_served(next) ? CAUSE_RT_LIMIT
+							  : kept_from_cpu(prev, CAUSE_PREEMPTED);
+	t->cause = t->wanted;
 	t->woken_ns = now;
 	wait_for(t, bpf_get_smp_processor_id(), now);
 }
@@ -85,7 +88,7 @@ static __always_inline int woken(struct task_struct *task)
 	if (!t || !t->at_ns || t->cause == CAUSE_RUNNING || t->woken_ns)
 		return 0;
 	t->woken_ns = bpf_ktime_get_ns();
-	t->wanted = is_throttled(task) ? CAUSE_QUOTA : CAUSE_RUNQUEUE;
+	t->wanted = kept_from_cpu(task, CAUSE_RUNQUEUE);
 	wait_for(t, cpu_of(task), t->woken_ns);
 	return 0;
 }

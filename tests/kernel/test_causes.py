@@ -154,6 +154,25 @@ def test_a_group_out_of_quota_is_throttled_not_preempted(
     assert waits["quota"] > 0.99 * (truth - waits["preempted"]) - trace.seconds(it.pid)["steal"]
 
 
+def test_quota_keeps_a_thread_waiting_once_a_throttled_period(
+    trace: Trace, victim: type[Victim], cpu: int
+) -> None:
+    """A turn that goes to a rival is none of the quota's, even while the quota is used up."""
+    rival, it = victim("spin", cpu, 4), victim("spin", cpu, 3)
+    trace.follow(it.pid)
+    with cpu_group(quota=0.3) as group:
+        group.add(it.pid)
+        rival.go()
+        it.go()
+        it.report()
+        stat = (group.directory / "cpu.stat").read_text().split()
+
+    waits = trace.waits(it.pid)
+    throttled = int(stat[stat.index("nr_throttled") + 1])
+    assert throttled > 20
+    assert int((waits["cause"] == CAUSES.index("quota")).sum()) == pytest.approx(throttled, abs=2)
+
+
 def test_a_real_time_thread_out_of_budget_is_limited_not_preempted(
     trace: Trace, victim: type[Victim], cpu: int
 ) -> None:

@@ -194,8 +194,9 @@ IRQ_HOOKS(ipi)                  /* arm64 */
 static __always_inline void untrack(struct thread *t, struct task_struct *task)
 {
 	wait_no_more(t);
-	bpf_task_storage_delete(&threads, task);
-	__sync_fetch_and_add(&tracked, -1);
+	/* Its exit and the agent may untrack it at once. */
+	if (!bpf_task_storage_delete(&threads, task))
+		__sync_fetch_and_add(&tracked, -1);
 }
 
 static __always_inline struct thread *track(struct task_struct *task, u32 process)
@@ -252,7 +253,8 @@ SEC("iter/task") int tag_threads(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 
-	if (!task)
+	/* An exit untracks; a zombie that were tracked after that would stay so for ever. */
+	if (!task || task->flags & PF_EXITING)
 		return 0;
 	u32 tgid = task->tgid;
 	u32 *process = bpf_map_lookup_elem(&targets, &tgid);

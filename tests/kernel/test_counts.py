@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,17 @@ def test_a_process_that_is_forgotten_counts_no_more(trace: Trace, victim: type[V
 
     assert len(trace.work(it.pid)) == 0
     assert trace.kernel.tracked_threads() == 0
+
+
+def test_a_zombie_is_not_tracked_again(trace: Trace, victim: type[Victim]) -> None:
+    it = victim("sleep", 1, 1)
+    trace.follow(it.pid)
+    it.go()
+    os.waitid(os.P_PID, it.pid, os.WEXITED | os.WNOWAIT)
+    trace.kernel.tag_threads()
+
+    assert trace.kernel.tracked_threads() == 0
+    it.report()
 
 
 def test_the_idle_task_is_nobody(trace: Trace, victim: type[Victim]) -> None:

@@ -75,15 +75,14 @@ static __always_inline void identify(struct thread *t, const struct stepmark_slo
 }
 
 /* Running time turns out to have been stolen: the steal clock advances only when the kernel looks
- * at it, which may be an interrupt later. Returns what found no running time to be taken from. */
-static __always_inline u64 take_steal(struct thread *t, u64 steal_ns)
+ * at it, which may be an interrupt later. No more is taken than there was. */
+static __always_inline void take_steal(struct thread *t, u64 steal_ns)
 {
 	u64 *running = &t->piece.ns[CAUSE_RUNNING];
 	u64 taken = steal_ns < *running ? steal_ns : *running;
 
 	*running -= taken;
 	t->piece.ns[CAUSE_STEAL] += taken;
-	return steal_ns - taken;
 }
 
 /* The mark changed at mark->since_ns, between the last event and this one. */

@@ -233,6 +233,7 @@ SEC("tp_btf/sched_process_fork") int BPF_PROG(on_fork, struct task_struct *paren
 	if (!t)
 		return 0;
 	t->cause = CAUSE_OTHER_WAIT; /* until sched_wakeup_new */
+	t->syscall = NO_SYSCALL;
 	t->at_ns = t->piece.from_ns = t->piece.until_ns = bpf_ktime_get_ns();
 	return 0;
 }

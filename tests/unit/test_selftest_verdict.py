@@ -46,7 +46,7 @@ def test_a_wait_under_another_name_is_misnamed() -> None:
     row = judge(seen("net", 1.0, {"net": 0.2, "lock": 0.8}))
 
     assert row.verdict is Verdict.MISNAMED
-    assert row.reason == "800 ms of it are not accounted for; 800 ms called lock"
+    assert row.reason == "800 ms of it are not accounted for, 800 ms called lock"
 
 
 def test_more_than_there_was_is_misnamed() -> None:
@@ -80,6 +80,15 @@ def test_what_hardly_happened_says_nothing() -> None:
 
 def test_a_victim_that_nobody_saw_is_not_misnamed() -> None:
     assert judge(seen("io", 1.0, {})).verdict is Verdict.NOT_SEEN
+
+
+def test_what_was_lost_meanwhile_is_told() -> None:
+    lost = {"switch_unseen": 2, "blame_migrated": 5, "thread_storage": 0}
+
+    row = judge(seen("sleep", 0.508, {"sleep": 0.491, "running": 0.019}, lost=lost))
+
+    assert row.verdict is Verdict.MISNAMED
+    assert row.reason == "17.0 ms of it are not accounted for, lost: 2 switch_unseen"
 
 
 NAMED = Row("sleep", Verdict.NAMED, "", 0.5, 0.505)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -71,6 +72,7 @@ def provoke(how: Provocation, cpu: int, observer: Observer) -> Seen:
 
     Raises UnavailableError when it cannot happen here.
     """
+    lost = Counter(observer.kernel.lost())
     with ExitStack() as undo:
         group = None
         if how.quota is not None or how.rt_budget is not None:
@@ -93,6 +95,7 @@ def provoke(how: Provocation, cpu: int, observer: Observer) -> Seen:
         waits=int(observer.work(victim.pid)["switches"].sum()),
         rival=account["saw"] / 1e9 if against else None,
         blamed=observer.blame(victim.pid).get(rival.pid, 0.0) if rival else 0.0,
+        lost=Counter(observer.kernel.lost()) - lost,
     )
 
 

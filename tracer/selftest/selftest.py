@@ -66,12 +66,19 @@ def _row(
 ) -> Row:
     if capability and not capability.available:
         return Row(cause, Verdict.NOT_SEEN, capability.reason)
+    if how is None and capability is None:
+        return Row(cause, Verdict.NOT_SEEN, "no probe measures it yet")
     if how is None:
         return Row(cause, Verdict.NOT_PROVOKED, NOT_PROVOKED[cause])
     try:
-        return judge(provoke(how, cpu, observer))
+        row = judge(provoke(how, cpu, observer))
+        if (
+            row.verdict is Verdict.MISNAMED
+        ):  # a stopped virtual machine misnames once, an error again
+            row = judge(provoke(how, cpu, observer))
     except UnavailableError as why:
         return Row(cause, Verdict.NOT_PROVOKED, str(why))
+    return row
 
 
 @contextmanager

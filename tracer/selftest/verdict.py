@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -60,6 +60,9 @@ class Seen:
     blamed: float = 0.0
     """What the tracer says the rival took."""
 
+    lost: Mapping[str, int] = field(default_factory=dict)
+    """What the kernel side could not count meanwhile, by reason."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -85,10 +88,11 @@ def judge(seen: Seen) -> Row:
     if seen.truth < max(_ENOUGH, _tolerance(seen)):
         reason = f"it happened for {duration(seen.truth)} only, too short to tell"
         return Row(seen.cause, Verdict.NOT_PROVOKED, reason)
-    wrong = "; ".join(_objections(seen))
+    wrong = list(_objections(seen))
     verdict = Verdict.MISNAMED if wrong else Verdict.NAMED
+    reason = ", ".join([*(wrong or _remarks(seen)), *_losses(seen)])
     provoked = max(0.0, seen.truth - sum(_others(seen).values()))
-    return Row(seen.cause, verdict, wrong or _remarks(seen), provoked, seen.seconds[seen.cause])
+    return Row(seen.cause, verdict, reason, provoked, seen.seconds[seen.cause])
 
 
 def _tolerance(seen: Seen) -> float:
@@ -121,18 +125,23 @@ def _objections(seen: Seen) -> Iterator[str]:
         yield f"{duration(seen.blamed)} blamed on a rival that ran {duration(seen.rival)}"
 
 
-def _remarks(seen: Seen) -> str:
+def _remarks(seen: Seen) -> Iterator[str]:
     """What to know of the figures of a cause that was named."""
     tolerance = _tolerance(seen)
-    remarks = []
     if seen.rival is not None:
-        remarks += [f"{duration(seen.blamed)} by the rival, which ran {duration(seen.rival)}"]
+        yield f"{duration(seen.blamed)} by the rival, which ran {duration(seen.rival)}"
     if tolerance == _edges(seen):
-        remarks += [f"the edges of {seen.waits:,} waits are known to {duration(tolerance)}"]
+        yield f"the edges of {seen.waits:,} waits are known to {duration(tolerance)}"
     for name, seconds in _others(seen).items():
         if seconds > tolerance:
-            remarks += [f"beside it {duration(seconds)} {name}"]
-    return ", ".join(remarks)
+            yield f"beside it {duration(seconds)} {name}"
+
+
+def _losses(seen: Seen) -> Iterator[str]:
+    """What makes a ledger wrong, and is known to."""
+    for name, count in seen.lost.items():
+        if count and name not in catalog.HARMLESS_LOSSES:
+            yield f"lost: {count:,} {name}"
 
 
 def exit_code(rows: Iterable[Row]) -> int:

@@ -4,6 +4,7 @@ Victims that write down what happened to them, and a trace of them to compare wi
 
 from __future__ import annotations
 
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -20,15 +21,6 @@ HERE = Path(__file__).parent
 
 Gaps = list[tuple[int, int]]
 """Begin and end, CLOCK_MONOTONIC ns, in order of time."""
-
-
-def is_running(process: subprocess.Popen[str], patience: float) -> bool:
-    """Whether a process still runs after so many seconds, at most."""
-    try:
-        process.wait(patience)
-    except subprocess.TimeoutExpired:
-        return True
-    return False
 
 
 def total_seconds(gaps: Gaps) -> float:
@@ -55,7 +47,11 @@ class Program:
         self.process.stdin.flush()
 
     def is_running(self, patience: float = 0.1) -> bool:
-        return is_running(self.process, patience)
+        try:
+            self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            return True
+        return False
 
     def output(self) -> str:
         """Wait for the end, which must be a good one."""
@@ -74,8 +70,9 @@ class Victim(selftest.Victim):
         super().__init__(what, *arguments)
         self._running.append(self)
 
-    def is_running(self, patience: float = 0.1) -> bool:
-        return is_running(self.process, patience)
+    def is_working(self, patience: float = 0.1) -> bool:
+        """Whether it has nothing to say yet: an account may not fit into a pipe unread."""
+        return not select.select([self.process.stdout], [], [], patience)[0]
 
     def report(self) -> Any:
         """What it saw."""

@@ -110,7 +110,10 @@ def test_waits_are_those_that_the_scheduler_accounts(
     seconds = trace.seconds(it.pid)
     waited = seconds["preempted"] + seconds["runqueue"]
     assert truth["run_delay"] / 1e9 > 0.5
-    assert waited == pytest.approx(truth["run_delay"] / 1e9, rel=0.01)
+    # Of each wakeup the kernel leaves out what it takes to switch (rq_clock_skip_update).
+    switching = 10e-6 * truth["voluntary"]
+    run_delay = truth["run_delay"] / 1e9
+    assert run_delay * 0.99 <= waited <= run_delay * 1.01 + switching
 
 
 def test_the_p999_of_the_histogram_is_that_of_the_waits(
@@ -120,7 +123,7 @@ def test_the_p999_of_the_histogram_is_that_of_the_waits(
     index = trace.follow(it.pid)
     hog.go()
     it.go()
-    while it.is_running():
+    while it.is_working():
         trace.drain()
 
     exact = np.sort(trace.waits(it.pid)["ns"])

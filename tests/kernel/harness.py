@@ -99,10 +99,10 @@ class Trace(Observer):
         return super().follow(pid, mark_page(pid) if page is None else page)
 
     def waits(self, tid: int) -> Records:
-        """All deschedules of a thread that lasted at least the 10 us from which each is told."""
+        """All deschedules in steps of a thread that lasted the 10 us from which each is told."""
         self.drain()
         everything = np.concatenate(self._outliers)
-        return everything[everything["tid"] == tid]["wait"]
+        return everything[(everything["tid"] == tid) & (everything["step"] > 0)]["wait"]
 
     def drain(self) -> None:
         super().drain()

@@ -40,9 +40,9 @@ _NOT_MARKED: AbstractContextManager[object] = nullcontext()
 
 
 def spin(cpu: str, seconds: str) -> Work:
-    """Spin on a CPU; report every interval in which it did not get to read the clock."""
+    """Spin on a CPU; report every interval of a millisecond in which it did not get to look."""
     os.sched_setaffinity(0, {int(cpu)})
-    return lambda: gaps(float(seconds), 1_000)
+    return lambda: gaps(float(seconds), 1_000_000)  # fewer than a pipe holds: it may be read late
 
 
 def gaps(seconds: float, shortest_ns: int) -> list[tuple[int, int]]:

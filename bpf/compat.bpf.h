@@ -27,8 +27,9 @@ static __always_inline struct rq *rq_of(struct task_struct *task)
 extern const struct kernel_cpustat kernel_cpustat __ksym;
 #endif
 
-/* The steal clock of the CPU that `task` is on, in ns. The kernel advances it when it updates the
- * run queue's clock: before every switch and in every tick, but not in other interrupts. */
+/* The steal clock of the CPU that `task` is on, in ns. The kernel advances it when it looks: the
+ * run queue's at most switches and in every tick, kernel_cpustat in ticks only. What was stolen
+ * since then is booked to the thread that runs when it looks. */
 static __always_inline u64 steal_clock(struct task_struct *task)
 {
 	if (!has_steal_clock)

@@ -128,13 +128,22 @@ static __always_inline void note_helpers(struct thread *t)
 	if (!process || !process->page)
 		return;
 	u64 total = process->helper_wait_ns;
-	if (t->piece.step && total > t->helper_seen_ns) {
-		t->piece.helper_wait_ns += total - t->helper_seen_ns;
+	if (total > t->helper_seen_ns && t->slot_address) {
 		u64 worst = __sync_lock_test_and_set(&process->helper_worst_ns, 0);
-		if (worst > t->piece.helper_worst_ns)
-			t->piece.helper_worst_ns = worst;
+		if (t->piece.step) {
+			t->piece.helper_wait_ns += total - t->helper_seen_ns;
+			if (worst > t->piece.helper_worst_ns)
+				t->piece.helper_worst_ns = worst;
+		}
 	}
 	t->helper_seen_ns = total;
+}
+
+/* Whether deschedules of the thread go into its tenant's histograms: those of steps do, and those
+ * of processes that mark nothing. */
+static __always_inline bool is_counted(struct thread *t, struct process *process)
+{
+	return t->piece.step || !process || !process->page;
 }
 
 /* Books the time from the last event to `until`, all of it on the CPU, and moves on to the mark
@@ -165,7 +174,7 @@ static __always_inline void settle(struct thread *t, struct task_struct *task, u
 		book(t, t->on_cpu, since(t->at_ns, until));
 		take_steal(t, steal_ns);
 	}
-	if (steal_ns)
+	if (steal_ns && is_counted(t, process_of(t)))
 		histogram_add(t->tenant_slot, CAUSE_STEAL, steal_ns);
 	t->at_ns = t->piece.until_ns = until;
 	note_helpers(t);
@@ -182,13 +191,13 @@ static __always_inline void count_deschedule(struct thread *t, enum cause cause,
 	struct process *process = process_of(t);
 	struct wait wait = {.at_ns = now, .ns = ns, .cause = cause, .syscall = t->syscall};
 
-	if (process && process->page && !t->piece.step) {
+	if (is_counted(t, process)) {
+		histogram_add(t->tenant_slot, cause, ns);
+	} else if (t->piece.slot == STEPMARK_SLOTS) {
 		/* A helper: it has no step of its own, but others may wait for it. */
 		__sync_fetch_and_add(&process->helper_wait_ns, ns);
 		if (ns > process->helper_worst_ns)
 			process->helper_worst_ns = ns;
-	} else {
-		histogram_add(t->tenant_slot, cause, ns);
 	}
 	if (ns <= t->piece.worst.ns && ns < outlier_ns)
 		return;

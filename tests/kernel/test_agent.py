@@ -124,7 +124,8 @@ def test_hostile_pages_are_refused_by_name_and_cost_nothing() -> None:
     good = (
         "import time, stepmark\nfor _ in range(900):\n with stepmark.step('fine'): time.sleep(0.01)"
     )
-    config = Config(targets=(Rule(name="all", match=Match(cmdline="stepmark"), tenant="{comm}"),))
+    everything = Match(cmdline="stepmark|hostile_page")
+    config = Config(targets=(Rule(name="all", match=everything, tenant="{comm}"),))
     before = ours.memory_info().rss
     hostile = [
         subprocess.Popen(

@@ -4,6 +4,7 @@ The targets and their mark pages: what the kernel side is told of them, and what
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import numpy as np
@@ -18,21 +19,25 @@ from tracer.targets.mark_page import MarkPage
 from tracer.targets.processes import Changes
 
 _LIMITS = wire().enum("limits") | wire().enum("stepmark_limits")
-_REMEMBERED = 4096
+_MOST_NAMES = 65_536  # of step kinds, and of tenants: years of a node's, or a hostile engine's
+_REMEMBERED_NS = 10_000_000_000  # how long a pid stands for a target that has ended
 
 
 class _Numbers:
-    """Numbers a growing list of names, as ``model.Names`` does."""
+    """Numbers a growing list of names, as ``model.Names`` does. Number 0 is ``other``."""
 
     def __init__(self, names: list[str]) -> None:
         self._names = names
-        self._numbers = {name: number for number, name in enumerate(names)}
+        self._numbers: dict[str, int] = {}
+        self(OTHER)
 
     def __call__(self, name: str) -> int:
-        number = self._numbers.setdefault(name, len(self._names))
-        if number == len(self._names):
-            self._names.append(name)
-        return number
+        known = self._numbers.get(name)
+        if known is not None or len(self._names) >= _MOST_NAMES:
+            return known or 0
+        self._numbers[name] = len(self._names)
+        self._names.append(name)
+        return self._numbers[name]
 
 
 class Pages:
@@ -52,7 +57,8 @@ class Pages:
         """By index."""
 
         self._by_pid: dict[int, Target] = {}
-        """Also of targets that are gone, the latest: what they did is told of after their end."""
+        self._gone_ns: dict[int, int] = {}
+        """When the target with this pid had ended: what it did is told of for a while."""
 
         self._pages: dict[int, MarkPage] = {}
         self._kinds_known = np.ones(processes, np.int32)
@@ -60,7 +66,7 @@ class Pages:
         self._lost: Counter[str] = Counter()
 
     def target_of(self, pid: int) -> Target | None:
-        """The target with this pid, or the last that had it."""
+        """The target with this pid, or the one that had it a moment ago."""
         return self._by_pid.get(pid)
 
     @property
@@ -83,8 +89,12 @@ class Pages:
             self._close(target.index)
             self._kernel.forget(target.pid)
             del self.targets[target.index]
+            self._gone_ns[target.pid] = time.monotonic_ns()
         if gone:
             self._kernel.tag_threads()
+        before = time.monotonic_ns() - _REMEMBERED_NS
+        for pid in [pid for pid, ended in self._gone_ns.items() if ended < before]:
+            del self._gone_ns[pid], self._by_pid[pid]
 
     def finished(self) -> Records:
         """All marks finished since the last call: ``struct stepmark_done``, slot and target."""
@@ -99,11 +109,8 @@ class Pages:
         return float(np.bincount(thread).max()) / _LIMITS["STEPMARK_RING"]
 
     def _track(self, target: Target) -> None:
-        self.targets[target.index] = target
-        self._by_pid.pop(target.pid, None)
-        self._by_pid[target.pid] = target
-        if len(self._by_pid) > _REMEMBERED:
-            del self._by_pid[next(iter(self._by_pid))]
+        self.targets[target.index] = self._by_pid[target.pid] = target
+        self._gone_ns.pop(target.pid, None)
         slot = self._slots.number(target.tenant)
         row = self._kernel.processes[target.index]
         row["tgid"], row["page"], row["tenant"] = target.pid, 0, slot

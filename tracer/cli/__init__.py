@@ -7,6 +7,7 @@ Exit codes: 0 yes, 1 no, 2 usage or configuration, 3 cannot be told here.
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -22,6 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TailtraceError as e:
         print(f"tailtrace: {e}", file=sys.stderr)
         return e.exit_code
+    except KeyboardInterrupt:  # before there was anything to report
+        return 128 + signal.SIGINT
     except BrokenPipeError:  # the reader of our output has gone
         return UnavailableError.exit_code
     return code

@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     with Agent(settings) as agent, serving(settings.address, page) as (host, port):
         _say(f"tracing; metrics on http://{host}:{port}/metrics")
         if arguments.ready_file:
-            arguments.ready_file.write_text(f"{host}:{port}\n")
+            _write(arguments.ready_file, f"{host}:{port}\n")
         publish = _every(_PUBLISH_SECONDS, lambda: page.publish(agent.families()), at_once=True)
         show = _every(_REPORT_SECONDS, lambda: _print([*reporter.report(agent.summary()), ""]))
         live = sys.stdout.isatty() and not arguments.quiet

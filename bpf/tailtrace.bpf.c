@@ -245,7 +245,7 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *task)
 	if (!t)
 		return 0;
 	if (t->at_ns)
-		close_piece(t); /* on most kernels its memory is gone: no mark can be read any more */
+		close_piece(t); /* its memory may be gone already: no mark is read any more */
 	untrack(t, task);
 	return 0;
 }

@@ -149,7 +149,10 @@ class Agent:
         fill = self._kernel.fill
         marks = self._pages.finished()
         self._read.append((marks, self._kernel.pieces()))
-        self._kernel.outliers()
+        outliers = self._kernel.outliers()
+        tenant = np.where(outliers["step"] > 0, outliers["tenant"], 0)
+        of = self._pages.page_names.tenants[outliers["process"], tenant]
+        self._totals.longest.add(outliers, of)
         self._drain_seconds += time.perf_counter() - began
         return max(fill, self._pages.fill(marks))
 

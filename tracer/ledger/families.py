@@ -54,7 +54,7 @@ def families(totals: Totals, now_ns: int, unix_seconds: float) -> Iterator[Famil
         },
         EDGES_SECONDS,
     )
-    yield from _deschedules(totals, now_ns)
+    yield from _deschedules(totals, now_ns, unix_seconds)
 
 
 def _histograms(profile: Profile) -> Iterator[Histogram]:
@@ -69,7 +69,7 @@ def _ratio(totals: Totals, window: Profile) -> Family:
     return Family(catalog.STEP_RATIO, dict(zip(labels, ratios.tolist(), strict=True)))
 
 
-def _deschedules(totals: Totals, now_ns: int) -> Iterator[Family]:
+def _deschedules(totals: Totals, now_ns: int, unix_seconds: float) -> Iterator[Family]:
     counts = coarsen(totals.deschedules[:, :, :BUCKETS], EDGES_SECONDS)
     seconds = totals.deschedules[:, :, BUCKETS] / 1e9
     by_cause: Rows = {
@@ -78,7 +78,8 @@ def _deschedules(totals: Totals, now_ns: int) -> Iterator[Family]:
         for at, cause in enumerate(DESCHEDULES)
         if cause not in totals.cannot_tell
     }
-    yield Family(catalog.DESCHEDULE, by_cause, EDGES_SECONDS)
+    exemplars = totals.longest.exemplars(totals.names.tenants, now_ns, unix_seconds)
+    yield Family(catalog.DESCHEDULE, by_cause, EDGES_SECONDS, exemplars)
     window = totals.deschedule_window.profile(now_ns)
     tenants = [totals.descheduled[row] for row in window.rows()]
     p999 = dict(zip(tenants, (window.quantiles(0.999) / 1e9).tolist(), strict=True))

@@ -18,6 +18,7 @@ from tracer.ledger.blame import Blame, NameRunners
 from tracer.ledger.books import CAUSE_AT
 from tracer.ledger.histogram import BUCKETS
 from tracer.ledger.labels import Labels
+from tracer.ledger.longest import LongestWaits
 from tracer.ledger.profile import Profile, Window
 from tracer.ledger.slowest import Slowest
 from tracer.model import Names, Records, Steps, take_rows
@@ -72,6 +73,7 @@ class Totals:
 
         self.blame = Blame(name_runners, max_tenants + 1)
         self.slowest = Slowest(window_seconds)
+        self.longest = LongestWaits(window_seconds)
         self.window = Window(window_seconds, columns=0)
         """Wall times of steps by row."""
 

@@ -4,7 +4,8 @@
  *
  * One memfd named "stepmark" per process, mapped shared by the engine. A tracer finds it in
  * /proc/PID/maps, reads it through /proc/PID/map_files or /proc/PID/fd, and reads the current mark
- * of a thread from inside the kernel. The engine makes no system call per step and never waits for the tracer.
+ * of a thread from inside the kernel. The engine makes no system call per step and never waits for
+ * the tracer.
  *
  *   header | kind names | tenant names | slots, one a thread | rings of finished marks, one a slot
  *

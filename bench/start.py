@@ -20,8 +20,10 @@ _PROGRAM = """
 import time
 began = time.perf_counter()
 import tracer.cli
+from tracer.agent.agent import Agent
+from tracer.config import Config
 imported = time.perf_counter()
-with tracer.cli.Agent(tracer.cli.Config()):
+with Agent(Config()):
     attached = time.perf_counter()
 print([(imported - began) * 1e3, (attached - imported) * 1e3])
 """

@@ -68,9 +68,9 @@ class Blame:
 
     def seconds(self, victims: Sequence[str]) -> Iterator[tuple[tuple[str, str, str], float]]:
         """(victim, aggressor, cause) -> seconds; ``victims`` are the labels of the numbers."""
-        for at in zip(*np.nonzero(self._ns), strict=True):
-            victim, by, cause = at
-            yield (victims[victim], self._labels.names[by], _CAUSES[cause]), self._ns[at] / 1e9
+        for victim, by, cause in np.argwhere(self._ns).tolist():
+            names = victims[victim], self._labels.names[by], _CAUSES[cause]
+            yield names, self._ns[victim, by, cause] / 1e9
 
     def _runners(
         self, aggressors: Records

@@ -63,12 +63,20 @@ class Done:
     shares: dict[str, int]
 
 
+def _target(descriptor: Path) -> str:
+    """What it refers to; nothing when it was closed since it was listed."""
+    try:
+        return str(descriptor.readlink())
+    except FileNotFoundError:
+        return ""
+
+
 class Reading:
     """The mark page of another process."""
 
     def __init__(self, pid: int) -> None:
         descriptors = Path(f"/proc/{pid}/fd")
-        (self.fd,) = (fd for fd in descriptors.iterdir() if "memfd:stepmark" in str(fd.readlink()))
+        (self.fd,) = (fd for fd in descriptors.iterdir() if "memfd:stepmark" in _target(fd))
         with self.fd.open("rb") as file:
             self.bytes = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
 

@@ -19,7 +19,6 @@
 
 #define PF_EXITING 0x00000004 /* include/linux/sched.h */
 #define PF_IO_WORKER 0x00000010
-#define PF_KTHREAD 0x00200000
 #define MAX_RT_PRIO 100 /* include/linux/sched/prio.h */
 #define CPUTIME_STEAL 7 /* include/linux/kernel_stat.h, enum cpu_usage_stat */
 

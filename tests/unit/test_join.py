@@ -334,3 +334,12 @@ def test_marks_that_do_not_nest_have_books_that_close_and_nothing_is_held(marks,
     np.testing.assert_allclose(closed.steps.share.sum(axis=1), 1)
     assert len(marks) == len(closed.steps) + lost["mark_too_deep"]
     assert [len(rest.steps), len(rest.outside)] == [0, 0]
+
+
+@pytest.mark.parametrize("record", ["piece", "outlier"])
+def test_a_tenant_that_no_page_has_room_for_is_the_targets_own(names, record):
+    names.tenants[1, :3] = 5, 6, 7
+    records = np.zeros(3, wire().dtype(record))
+    records["process"], records["tenant"] = 1, [2, 256, 2**32 - 1]
+
+    assert_array_equal([7, 5, 5], names.tenants_of(records))

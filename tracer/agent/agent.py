@@ -150,9 +150,7 @@ class Agent:
         marks = self._pages.finished()
         self._read.append((marks, self._kernel.pieces()))
         outliers = self._kernel.outliers()
-        tenant = np.where(outliers["step"] > 0, outliers["tenant"], 0)
-        of = self._pages.page_names.tenants[outliers["process"], tenant]
-        self._totals.longest.add(outliers, of)
+        self._totals.longest.add(outliers, self._pages.page_names.tenants_of(outliers))
         self._drain_seconds += time.perf_counter() - began
         return max(fill, self._pages.fill(marks))
 

@@ -44,6 +44,16 @@ class PageNames:
     """(targets, STEPMARK_TENANTS) index into ``model.Names.tenants``. Column 0, no tenant given,
     holds the tenant of the target itself."""
 
+    def tenants_of(self, records: Records) -> NDArray[np.int32]:
+        """
+        (n,) index into ``model.Names.tenants``, for ``struct piece`` or ``struct outlier`` (n,).
+
+        The kernel side passes on what it read in the page: a number that no page has room for is
+        taken for none given.
+        """
+        number = np.where(records["tenant"] < self.tenants.shape[1], records["tenant"], 0)
+        return self.tenants[records["process"].astype(np.intp), number.astype(np.intp)]
+
 
 def close(
     marks: Records,

@@ -120,7 +120,7 @@ class Join:
         self._lost["piece_without_mark"] += int((stray & ~late).sum())
         self._threads.forget(ended)
         outside = join_records([outside, take_rows(leaving, ~booked)])
-        return Closed(steps, outside, self._tenants_of(outside))
+        return Closed(steps, outside, self._names.tenants_of(outside))
 
     def _cut_complete(
         self, thread: ThreadIds, end: NDArray[np.int64], is_step: NDArray[np.bool_], now_ns: int
@@ -137,11 +137,6 @@ class Join:
         overfull = (count > cap.of_thread) | (len(holding) > cap.in_total)
         self._threads.move_cut(thread[overfull], now_ns)
         self._lost[cap.reason] += int(count[overfull].sum())
-
-    def _tenants_of(self, pieces: Records) -> NDArray[np.int32]:
-        tenants = self._names.tenants
-        tenant = np.where(pieces["tenant"] < tenants.shape[1], pieces["tenant"], 0)
-        return tenants[pieces["process"].astype(np.intp), tenant.astype(np.intp)]
 
 
 def _threads_of(records: Records, target: str) -> ThreadIds:

@@ -121,9 +121,11 @@ CAPABILITIES: dict[str, str] = {
     "softirq": "time in deferred interrupt work",
     "gpu": "waits in an accelerator's driver",
     "steal": "time that the hypervisor took",
+    "placement": "on which NUMA node memory is, against where threads run",
 }
-OPTIONAL_CAPABILITIES = frozenset({"gpu", "steal"})
-"""Rightly missing on some machines: without a hypervisor nothing is stolen."""
+OPTIONAL_CAPABILITIES = frozenset({"gpu", "steal", "placement"})
+"""Rightly missing on some machines: without a hypervisor nothing is stolen, with one node nothing
+is remote."""
 
 
 class Type(StrEnum):
@@ -207,6 +209,33 @@ STEAL = Metric(
     ("cpu",),
     "Time the hypervisor ran something else on this CPU. Absent when it cannot be told.",
 )
+NUMASTAT_PAGES = Metric(
+    "tailtrace_numastat_pages_total",
+    Type.COUNTER,
+    ("node", "counter"),
+    "Pages allocated from a node, but for huge ones. Absent when nodes cannot be told.",
+)
+NUMASTAT_DRIFT = Metric(
+    "tailtrace_numastat_drift_ratio",
+    Type.GAUGE,
+    ("node",),
+    "Share of the node's allocations that went to CPUs of other nodes in the last window, less what"
+    " is usual: the median of the windows before.",
+)
+PLACEMENT_PAGES = Metric(
+    "tailtrace_placement_pages",
+    Type.GAUGE,
+    ("tenant", "segment", "node"),
+    "Pages of a tenant's processes by the node they are on. A segment that several share counts for"
+    " each tenant.",
+)
+PLACEMENT_MISMATCH = Metric(
+    "tailtrace_placement_mismatch_ratio",
+    Type.GAUGE,
+    ("tenant",),
+    "Half the sum of |share of runtime - share of pages| over nodes: 1 when no memory is where the"
+    " tenant's threads run.",
+)
 PROBE_AVAILABLE = Metric(
     "tailtrace_probe_available",
     Type.GAUGE,
@@ -232,6 +261,12 @@ SELF_BPF = Metric(
     ("hook",),
     "Time in the agent's BPF programs; only while kernel.bpf_stats_enabled is 1.",
 )
+SELF_PLACEMENT = Metric(
+    "tailtrace_self_placement_seconds_total",
+    Type.COUNTER,
+    (),
+    "Time the agent spent on looking where memory is and threads run.",
+)
 SELF_DRAIN = Metric(
     "tailtrace_self_drain_seconds_total",
     Type.COUNTER,
@@ -248,6 +283,11 @@ LABELS: dict[str, str] = {
     "victim": "the tenant that waited",
     "aggressor": "who had the CPU: a tenant, a container or a pool of threads; or a limit's name",
     "cpu": "number of the CPU",
+    "node": "number of the NUMA node",
+    "counter": "`local` and `other`: for a CPU of this node, of another; `foreign`: wanted from it,"
+    " served by another",
+    "segment": "`private`, or a shared segment's name; those beyond the configured number are"
+    " `other`",
     "capability": "what the tracer can tell, or not",
     "source": "where the kernel tells it",
     "reason": "why something was not counted",

@@ -121,6 +121,29 @@ class Tenants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         _require_range("max", self.max, 2, 1000)
 
 
+class ExpectedNode(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    segment: str
+    """Shell pattern over the names of shared segments, as `tailtrace memory` shows them."""
+
+    node: int
+    """Of the NUMA node on which its pages should be."""
+
+    def __post_init__(self) -> None:
+        _require_pattern("segment", self.segment, fnmatch.translate(self.segment))
+        _require_range("node", self.node, 0, 1023)
+
+
+class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    max_segments: int = 32
+    """Shared segments that are looked at, the largest."""
+
+    expected: tuple[ExpectedNode, ...] = ()
+    """The first that matches decides. Else a segment's memory policy does, or its users."""
+
+    def __post_init__(self) -> None:
+        _require_range("max_segments", self.max_segments, 0, 1000)
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The whole configuration. ``Config()`` has every default."""
 
@@ -128,6 +151,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """The first rule that matches a process decides."""
 
     tenants: Tenants = Tenants()
+    memory: Memory = Memory()
     window_seconds: int = 60
     """Quantiles and ratios are over this much of the past."""
 

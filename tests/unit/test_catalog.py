@@ -8,6 +8,8 @@ import pytest
 
 from tracer import catalog
 from tracer.catalog import Group, Type
+from tracer.host.machine import Machine
+from tracer.judge import locality
 from tracer.kernel.btf import Btf, wire
 from tracer.kernel.hooks import plan
 from tracer.targets.mark_file import Reason
@@ -36,6 +38,7 @@ def test_every_reason_to_refuse_a_mark_page_is_named():
 
 def test_capabilities_are_those_that_are_probed():
     probed = [capability.name for capability in plan(Btf.of_kernel()).capabilities]
+    probed.append(locality.placement(Machine.read()).name)
 
     assert sorted(probed) == sorted(catalog.CAPABILITIES)
     assert catalog.CAPABILITIES.keys() >= catalog.OPTIONAL_CAPABILITIES

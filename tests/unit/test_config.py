@@ -10,7 +10,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tracer.config import Config, Match, Rule, Tenants, load
+from tracer.config import Config, ExpectedNode, Match, Memory, Rule, Tenants, load
 from tracer.errors import UsageError
 
 REPOSITORY = Path(__file__).parents[2]
@@ -49,7 +49,7 @@ def test_the_example_has_every_key_and_the_defaults_of_all_but_targets():
     assert Config() == msgspec.structs.replace(load(path), targets=Config().targets)
 
 
-@pytest.mark.parametrize("struct", [Config, Tenants, Rule, Match])
+@pytest.mark.parametrize("struct", [Config, Tenants, Memory, ExpectedNode, Rule, Match])
 def test_the_documentation_names_every_key(struct):
     text = (REPOSITORY / "docs/configuration.md").read_text()
 

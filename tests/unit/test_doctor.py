@@ -8,7 +8,8 @@ import pytest
 
 from tests.trees import NAMES, plant, planted, write
 from tracer.errors import UsageError
-from tracer.judge.doctor import HEIGHT, WIDTH, as_dict, as_lines, examine
+from tracer.judge.doctor import HEIGHT, as_dict, as_lines, examine
+from tracer.judge.finding_lines import WIDTH
 from tracer.judge.findings import Sure, Weight
 
 DECEPTIONS = {"single_core_sockets", "larger_than_a_socket", "one_node_on_large_machine"}

@@ -15,23 +15,31 @@ from exporters.prometheus import Page
 from exporters.server import serving
 from tracer import config
 from tracer.agent.agent import Agent
+from tracer.agent.memory import Memory
 from tracer.config import Config
-from tracer.errors import UsageError
+from tracer.errors import UnavailableError, UsageError
+from tracer.host.machine import Machine
 from tracer.judge import doctor as physician
+from tracer.judge import locality
+from tracer.judge import memory as memory_report
 from tracer.judge import report as reporter
 from tracer.judge.check import as_lines, missing
 from tracer.judge.migration import compare as migration
 from tracer.judge.migration import criteria, html, text
 from tracer.judge.migration.criteria import Criteria
+from tracer.judge.misplaced import misplaced
+from tracer.judge.placement import Placement
 from tracer.kernel.btf import Btf
 from tracer.kernel.hooks import plan
 from tracer.kernel.trace import KernelTrace
 from tracer.ledger.summary import Summary
+from tracer.model import Target
 from tracer.record.recorder import Recorder
 from tracer.record.recording import Recording
 from tracer.record.window import WINDOW_SECONDS
 from tracer.selftest import verdict as selftest_verdict
 from tracer.selftest.selftest import selftest as provoke_all
+from tracer.targets.process import Process
 from tracer.targets.processes import Processes
 
 _PUBLISH_SECONDS = 5  # a third of a usual scrape interval: publishing costs more than joining
@@ -49,12 +57,13 @@ def check(arguments: argparse.Namespace) -> int:
     here = plan(Btf.of_kernel())
     with KernelTrace(here, settings.tenants.max + 1, int(settings.outlier_ms * 1e6)) as kernel:
         instructions = kernel.verified_instructions()
+    capabilities = [*here.capabilities, locality.placement(Machine.read())]
     if arguments.json:
-        capabilities = [asdict(each) for each in here.capabilities]
-        _print_json({"capabilities": capabilities, "verified_instructions": instructions})
+        plain = [asdict(each) for each in capabilities]
+        _print_json({"capabilities": plain, "verified_instructions": instructions})
     else:
-        _print(as_lines(here.capabilities))
-    return 1 if missing(here.capabilities) else 0
+        _print(as_lines(capabilities))
+    return 1 if missing(capabilities) else 0
 
 
 def doctor(arguments: argparse.Namespace) -> int:
@@ -86,6 +95,34 @@ def selftest(arguments: argparse.Namespace) -> int:
     else:
         _print(selftest_verdict.as_lines(rows))
     return selftest_verdict.exit_code(rows)
+
+
+def memory(arguments: argparse.Namespace) -> int:
+    """
+    Say on which NUMA nodes the targets' memory is, against where their threads run.
+
+    Exits with 1 when something is misplaced, with 3 where nodes cannot be told. With --watch the
+    last window decides, and those before it are what is usual.
+    """
+    settings = _settings(arguments)
+    figures = Memory.here(settings, arguments.seconds)
+    if not figures.capability.available:
+        raise UnavailableError(f"no telling where memory is: {figures.capability.reason}")
+    targets, processes = [_target(pid) for pid in arguments.pid or ()], Processes(settings)
+    stopped = _until(None)
+    while not stopped():
+        if not arguments.pid:
+            changes = processes.scan()
+            targets = [each for each in targets if each not in changes.gone] + changes.new
+        if placement := figures.tick(targets):
+            _print_placement(placement, arguments.json)
+            if not arguments.watch:
+                break
+        # One process's memory is looked at in each turn: time for all of them, and some to spare.
+        time.sleep(arguments.seconds / max(40, 2 * len(targets)))
+    if figures.placement is None:
+        raise UnavailableError("interrupted before the first window ended")
+    return 1 if any(misplaced(figures.placement)) else 0
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -158,6 +195,14 @@ def compare(arguments: argparse.Namespace) -> int:
     return verdict.exit_code
 
 
+def _target(pid: int) -> Target:
+    try:
+        process = Process.read(pid)
+    except OSError as e:
+        raise UsageError(f"no process {pid}: {e.strerror}; give the pid of one that runs") from e
+    return Target(0, pid, process.started_ns, process.comm, process.comm)
+
+
 def _settings(arguments: argparse.Namespace) -> Config:
     return config.load(arguments.config) if arguments.config else Config()
 
@@ -204,6 +249,13 @@ def _print_report(summary: Summary, as_json: bool) -> int:
     else:
         _print(reporter.report(summary))
     return 0
+
+
+def _print_placement(placement: Placement, as_json: bool) -> None:
+    if as_json:
+        _print_json(memory_report.as_dict(placement))
+    else:
+        _print([*memory_report.as_lines(placement), ""])
 
 
 def _write(path: Path, content: str) -> None:

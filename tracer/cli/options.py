@@ -15,6 +15,7 @@ examples:
   tailtrace check                        # what can be told on this machine, and why not the rest
   tailtrace doctor                       # what this machine is, and which remedies can work on it
   tailtrace selftest                     # provoke each cause, see that it is named
+  tailtrace memory                       # on which NUMA nodes memory is, and threads run
   tailtrace run                          # trace every process that marks its steps, serve metrics
   tailtrace run --duration 30            # the same for 30 s, then print the report
   tailtrace record -o before.db --duration 1800
@@ -69,6 +70,17 @@ def _selftest(sub: Parser) -> None:
     )
 
 
+def _memory(sub: Parser) -> None:
+    _config(sub)
+    sub.add_argument(
+        "--seconds", type=_seconds, default=2.0, metavar="S", help="length of a window [2]"
+    )
+    sub.add_argument("--watch", action="store_true", help="window after window, until interrupted")
+    sub.add_argument(
+        "--pid", type=int, action="append", metavar="PID", help="not the targets, but this"
+    )
+
+
 def _run(sub: Parser) -> None:
     _config(sub)
     sub.add_argument("--duration", type=_seconds, metavar="SECONDS", help="then stop")
@@ -98,6 +110,7 @@ _OPTIONS: dict[Callable[[argparse.Namespace], int], Callable[[Parser], None]] = 
     commands.check: _config,
     commands.doctor: _doctor,
     commands.selftest: _selftest,
+    commands.memory: _memory,
     commands.run: _run,
     commands.record: _record,
     commands.report: _report,

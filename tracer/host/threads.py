@@ -42,11 +42,20 @@ def allowed(pid: int, proc: Path = Path("/proc")) -> Fact[dict[Allowed, int]]:
     for thread in entries(proc / str(pid) / "task", "[0-9]*"):
         status = value_of(text(thread / "status"))
         if status is not None:  # else it ended meanwhile
-            each = _allowed(status)
+            each = parse_allowed(status)
             counts[each] = counts.get(each, 0) + 1
     if not counts:
         return Unknown(f"process {pid} has no thread that can be read")
     return Known(counts, f"{proc}/{pid}/task/*/status")
+
+
+def parse_allowed(status: str) -> Allowed:
+    """``/proc/PID/task/TID/status``: affinity and cpuset together, as the kernel enforces them."""
+    fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    return Allowed(
+        parse_cpus(fields["Cpus_allowed_list"].strip()),
+        parse_cpus(fields["Mems_allowed_list"].strip()),
+    )
 
 
 def cpuset(groups: Groups, sys: Path = Path("/sys")) -> Fact[Allowed]:
@@ -75,11 +84,3 @@ def _realtime(process: Path) -> Iterator[RealtimeThread]:
             yield RealtimeThread(
                 int(process.name), int(thread.name), comm, _POLICIES[policy], priority
             )
-
-
-def _allowed(status: str) -> Allowed:
-    fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
-    return Allowed(
-        parse_cpus(fields["Cpus_allowed_list"].strip()),
-        parse_cpus(fields["Mems_allowed_list"].strip()),
-    )

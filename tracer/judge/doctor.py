@@ -5,7 +5,6 @@ work here. A screen of text for people, a dictionary for programs.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -16,17 +15,14 @@ from tracer.host.facts import Fact, Unknown, format_cpus, value_of
 from tracer.host.machine import Machine, Workload
 from tracer.judge.deceptions import deceptions
 from tracer.judge.effects import Effect
+from tracer.judge.finding_lines import finding_lines, wrapped
 from tracer.judge.findings import Finding, Weight
 from tracer.judge.hindrances import budget_in_words, enforced_budget, hindrances
 from tracer.judge.remedies import Remedy, in_words, remedies
 from tracer.judge.tiers import Ranking
 from tracer.judge.words import count
-from tracer.targets.text import visible
 
-WIDTH, HEIGHT = 100, 40
-
-_SIGNS = {Weight.MISLEADS: "!!", Weight.COSTS: "! ", Weight.NOTE: "- "}
-_LONGEST = 1000  # characters of a finding: names in it are strangers' own
+HEIGHT = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +76,9 @@ def as_dict(diagnosis: Diagnosis) -> dict[str, Any]:
 def as_lines(diagnosis: Diagnosis, full: bool = False) -> list[str]:
     """Of at most WIDTH columns; at most HEIGHT lines unless ``full``."""
     head = list(_head(diagnosis))
-    findings = [_finding(finding, full) for finding in diagnosis.findings] or [["no findings"]]
+    findings = [finding_lines(finding, brief=not full) for finding in diagnosis.findings] or [
+        ["no findings"]
+    ]
     tail = ["", *_remedies(diagnosis, full)]
     if full:
         return [*head, *_flat(findings), *tail, "", *_unknown(diagnosis)]
@@ -99,8 +97,8 @@ def _head(diagnosis: Diagnosis) -> Iterator[str]:
         else "nothing here makes measurements misleading"
     )
     yield f"tailtrace: {verdict}"
-    yield from _wrapped("machine  ", "; ".join(_machine(diagnosis.machine)))
-    yield from _wrapped("limits   ", "; ".join(_limits(diagnosis.machine)))
+    yield from wrapped("machine  ", "; ".join(_machine(diagnosis.machine)))
+    yield from wrapped("limits   ", "; ".join(_limits(diagnosis.machine)))
     yield ""
 
 
@@ -156,30 +154,22 @@ def _or_unknown(fact: Fact[object]) -> str:
     return "unknown" if isinstance(fact, Unknown) else str(fact.value)
 
 
-def _finding(finding: Finding, full: bool) -> list[str]:
-    seen = _wrapped(f"{_SIGNS[finding.weight]} ", finding.seen)
-    if finding.weight is Weight.NOTE and not full:
-        return seen
-    implies = _wrapped("   ", f"{finding.sure}: {finding.implies}")
-    return [*seen, *implies, *_wrapped("   do: ", finding.action)]
-
-
 def _remedies(diagnosis: Diagnosis, full: bool) -> Iterator[str]:
     """Why nothing is known of one is a detail."""
     yield "remedies on this machine"
     unknown = [each.name for each in diagnosis.remedies if each.effect is Effect.UNKNOWN]
     for effect, text in in_words(diagnosis.remedies):
         if full or effect is not Effect.UNKNOWN:
-            yield from _wrapped(f"{effect:11}  ", text)
+            yield from wrapped(f"{effect:11}  ", text)
     if unknown and not full:
-        yield from _wrapped(f"{Effect.UNKNOWN:11}  ", f"{', '.join(unknown)} (why: --full)")
+        yield from wrapped(f"{Effect.UNKNOWN:11}  ", f"{', '.join(unknown)} (why: --full)")
 
 
 def _unknown(diagnosis: Diagnosis) -> Iterator[str]:
     yield "not known here"
     for where, fact in _facts("", diagnosis):
         if isinstance(fact, Unknown):
-            yield from _wrapped(f"   {where}: ", fact.reason)
+            yield from wrapped(f"   {where}: ", fact.reason)
 
 
 def _facts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -194,13 +184,6 @@ def _facts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, tuple):
         for i, each in enumerate(value):
             yield from _facts(f"{path}[{i}]", each)
-
-
-def _wrapped(begin: str, text: str) -> list[str]:
-    shown = visible(text.encode(), _LONGEST)
-    return textwrap.wrap(
-        shown, WIDTH, initial_indent=begin, subsequent_indent=" " * min(len(begin), 13)
-    )
 
 
 def _flat(blocks: Sequence[Sequence[str]]) -> list[str]:

@@ -1,0 +1,202 @@
+"""Verdicts on segments and processes, what is said of them, and where nothing can be said."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.trees import plant, planted, write
+from tracer.config import ExpectedNode
+from tracer.host.facts import Known, Unknown, value_of
+from tracer.host.machine import Machine
+from tracer.host.threads import Allowed
+from tracer.judge import locality
+from tracer.judge.finding_lines import WIDTH
+from tracer.judge.findings import Sure
+from tracer.judge.memory import as_dict, as_lines
+from tracer.judge.misplaced import misplaced
+from tracer.judge.placement import Verdict, judge, mismatch_by_tenant, segment_name
+from tracer.memory.numastat import Counts, Drift
+from tracer.memory.pages import Pages
+from tracer.memory.pinning import Placed
+from tracer.memory.process import ProcessMemory
+from tracer.memory.segments import Segment
+from tracer.memory.watch import MemoryState, TargetMemory
+from tracer.model import Target
+
+ON_1 = Placed(Allowed(frozenset({2, 3}), frozenset({0, 1})), frozenset({1}), Known("default"))
+
+
+def user(pid=7, *, runs=None, private=None, pinned=ON_1, tenant="chat"):
+    pages = Unknown("it has ended") if private is None else Known(Pages(private))
+    return TargetMemory(
+        Target(1, pid, 0, "engine", tenant),
+        {1: 5.0} if runs is None else runs,
+        Known(ProcessMemory(pages, {}, {})),
+        Known(((pinned, 3),)),
+        0.001,
+    )
+
+
+def queue(pages, *, policy="default", pids=(7,), error=0.0):
+    path = "/dev/shm/rl_sampling-k3_x (deleted)"
+    told = Unknown("too large") if policy is None else Known(policy)
+    return Segment(((0, 26), 77), path, 1 << 20, pids, Pages(pages, error), told)
+
+
+def state(*segments, users=None, drift=None):
+    return MemoryState(2.0, Known({}), drift or {}, tuple(users or [user()]), segments, 0)
+
+
+def verdict_on(segment, *rules, **runs):
+    (found,) = judge(state(segment, users=[user(**runs)]), rules).segments
+    return found
+
+
+@pytest.mark.parametrize(
+    ("pages", "policy", "runs", "verdict", "source"),
+    [
+        ({1: 100}, "default", {1: 5.0}, Verdict.PLACED, "where its threads run"),
+        ({0: 83, 1: 17}, "default", {1: 5.0}, Verdict.MISPLACED, "where its threads run"),
+        ({0: 100}, "bind:0", {0: 5.0}, Verdict.PLACED, "policy bind:0"),
+        ({0: 100}, "bind:1", {1: 5.0}, Verdict.MISPLACED, "policy bind:1"),
+        ({0: 100}, "bind:0", {1: 5.0}, Verdict.MISPLACED, "policy bind:0"),
+        ({0: 50, 1: 50}, "interleave:0-1", {0: 1.0, 1: 1.0}, Verdict.SHARED, None),
+        ({0: 100}, "default", {0: 1.0, 1: 1.0}, Verdict.SHARED, None),
+        ({0: 100}, "default", {}, Verdict.UNKNOWN, None),
+        ({}, "default", {1: 5.0}, Verdict.UNKNOWN, None),
+        ({1: 100}, None, {1: 5.0}, Verdict.PLACED, "where its threads run"),
+    ],
+)
+def test_verdict(pages, policy, runs, verdict, source):
+    found = verdict_on(queue(pages, policy=policy), runs=runs)
+
+    assert found.verdict is verdict
+    assert source is None or found.expected.source == source
+
+
+def test_configuration_decides_before_policy_and_threads():
+    rule = ExpectedNode(segment="/dev/shm/rl_sampling-*", node=0)
+    found = verdict_on(queue({1: 100}, policy="bind:1"), rule)
+
+    assert (found.verdict, found.expected) == (
+        Verdict.MISPLACED,
+        Known(frozenset({0}), "configuration"),
+    )
+
+
+def test_configuration_of_another_segment_decides_nothing():
+    found = verdict_on(queue({1: 100}), ExpectedNode(segment="/memfd:*", node=0))
+
+    assert found.verdict is Verdict.PLACED
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/dev/shm/rl_sampling-k3x_abc (deleted)", "/dev/shm/rl_sampling-*"),
+        ("/dev/shm/psm_4f1c88aa", "/dev/shm/psm_*"),
+        ("/dev/shm/torch_123_456_0", "/dev/shm/torch_*"),
+        ("/memfd:queue (deleted)", "/memfd:queue"),
+        ("/SYSV0000002a (deleted)", "/SYSV0000002a"),
+        ("/dev/shm/a\x1b[31m", "/dev/shm/a\\x1b[31m"),
+    ],
+)
+def test_names_are_those_of_a_kind_and_can_be_shown(path, name):
+    assert segment_name(path) == name
+
+
+def test_a_misplaced_queue_is_named_with_its_user_s_pinning():
+    (finding,) = misplaced(judge(state(queue({0: 83, 1: 17}))))
+
+    assert finding.seen == (
+        "83 % on node 0, 17 % on node 1 of /dev/shm/rl_sampling-*, expected on node 1: where its"
+        " threads run; engine (pid 7) is pinned to node 1, memory unbound"
+    )
+    assert finding.sure is Sure.CERTAIN
+
+
+def test_a_queue_bound_to_the_wrong_node_is_where_it_should_be_and_still_remote():
+    (finding,) = misplaced(judge(state(queue({0: 100}, policy="bind:0", error=0.01))))
+
+    assert "its threads ran 100 % on node 1" in finding.seen
+    assert finding.sure is Sure.LIKELY
+
+
+def test_a_process_whose_private_memory_is_elsewhere_is_named():
+    (finding,) = misplaced(judge(state(users=[user(private={0: 900, 1: 100})])))
+
+    assert finding.seen == (
+        "90 % on node 0, 10 % on node 1 of the private memory of engine (pid 7), which ran 100 % on"
+        " node 1; it is pinned to node 1, memory unbound"
+    )
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        user(private={1: 100}),
+        user(private={0: 19, 1: 81}),
+        user(private={0: 100}, runs={0: 1.0, 1: 1.0}),
+        user(private={0: 100}, runs={}),
+        user(private=None),
+    ],
+    ids=["local", "nearly", "runs everywhere", "does not run", "unknown"],
+)
+def test_nothing_is_said_of_a_process_that_is(seen):
+    assert [] == list(misplaced(judge(state(users=[seen]))))
+
+
+def test_shared_segments_count_for_each_user_and_tenants_are_summed():
+    users = [
+        user(7, runs={1: 3.0}, private={1: 100}),
+        user(8, runs={0: 1.0}, private={0: 100}),
+        user(9, runs={0: 1.0}, private=None),
+    ]
+    placement = judge(state(queue({0: 200}, pids=(7,)), users=users))
+
+    own = [value_of(each.mismatch) for each in placement.targets]
+    assert own == [pytest.approx(2 / 3), 0.0, None]
+    by_tenant = mismatch_by_tenant(placement.targets, lambda name: name)
+    assert by_tenant == {"chat": pytest.approx(0.5)}  # runs 1/4 and 3/4, pages 3/4 and 1/4
+
+
+def test_the_report_fits_its_width_and_json_has_what_is_known():
+    drift = {0: Drift(Counts(9, 1, 2), Unknown("few"), Known(0.1, "since boot"))}
+    placement = judge(state(queue({0: 83, 1: 17}), users=[user(), user(8)], drift=drift))
+    lines = list(as_lines(placement))
+    told = json.loads(json.dumps(as_dict(placement)))
+
+    assert lines[0] == "tailtrace: 2 processes, 1 shared segment, 1 finding in 2.00 s"
+    assert max(map(len, lines)) <= WIDTH
+    assert told["nodes"][0]["drift"] == {"reason": "few"}
+    assert told["segments"][0]["verdict"] == "misplaced"
+    assert told["processes"][0]["pages"] == {"reason": "it has ended"}
+
+
+@pytest.mark.parametrize(
+    ("name", "why_not"),
+    [
+        ("two_sockets", ""),
+        ("epyc_nps1", ""),
+        ("epyc_nps4", ""),
+        ("kvm_guest", "one node visible"),
+        ("flat_vm", "one node visible; 88 sockets of one core each"),
+        ("epyc_nps0", "one node visible; 2 sockets"),
+    ],
+)
+def test_where_nodes_mean_nothing_placement_cannot_be_told(name, why_not):
+    machine = Machine.read(*planted(name))
+
+    assert locality.doubt(machine).startswith(why_not)
+    assert locality.placement(machine).available == (why_not == "")
+
+
+def test_nodes_that_cannot_be_sockets_are_not_believed(tmp_path):
+    proc, sys = plant("two_sockets", tmp_path)
+    write(sys / "devices/system/cpu/cpu0/cache/index3/shared_cpu_list", "0-167")
+
+    assert locality.doubt(Machine.read(proc, sys)).startswith(
+        "2 nodes visible, but not to be believed: a level 3 cache shared by CPUs 0-167"
+    )

@@ -1,0 +1,43 @@
+"""
+Whether this machine's NUMA nodes mean anything. Where they do not, memory's place is unknown.
+
+With one visible node every counter says that all memory is local. That is not good news: it is no
+news.
+"""
+
+from __future__ import annotations
+
+from tracer.host.machine import Machine
+from tracer.judge.deceptions import deceptions
+from tracer.judge.findings import Weight
+from tracer.judge.words import count
+from tracer.model import Capability
+
+_DOUBTS = {
+    "single_core_sockets",
+    "larger_than_a_socket",
+    "one_node_on_large_machine",
+    "interleaved_memory",
+    "cache_across_sockets",
+}
+"""Findings about nodes and sockets; a clock that misleads says nothing of memory."""
+
+
+def doubt(machine: Machine) -> str:
+    """Why the place of memory cannot be told here; empty where it can."""
+    misleading = (
+        finding.seen
+        for finding in deceptions(machine)
+        if finding.name in _DOUBTS and finding.weight is Weight.MISLEADS
+    )
+    if machine.node_count == 0:
+        return "no NUMA node visible"
+    if machine.node_count == 1:
+        return "; ".join(["one node visible", *misleading])
+    shown = f"{count(machine.node_count, 'node')} visible, but not to be believed"
+    return next((f"{shown}: {seen}" for seen in misleading), "")
+
+
+def placement(machine: Machine) -> Capability:
+    why_not = doubt(machine)
+    return Capability("placement", "none" if why_not else "sysfs+move_pages", why_not)

@@ -1,0 +1,173 @@
+"""The memory report: allocations by node, processes, shared segments, and what is misplaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from tracer.host.facts import Fact, Known, Unknown, format_cpus, value_of
+from tracer.judge.finding_lines import finding_lines, wrapped
+from tracer.judge.misplaced import in_words, misplaced
+from tracer.judge.placement import Placement, SegmentVerdict, TargetVerdict
+from tracer.judge.words import clipped, compact, count, duration
+from tracer.memory.numastat import Drift
+from tracer.memory.pages import Pages, shares
+from tracer.targets.text import visible
+
+_ROWS = 12
+_NODES = "{:5} {:>10} {:>9} {:>9} {:>9} {:>10}"
+_PROCESSES = "{:16} {:>8}  {:22} {:27} {:>9} {:>9}"
+_SEGMENTS = "{:26} {:>9}  {:27} {:>7} {:>5}  {}"
+
+
+def as_lines(placement: Placement) -> Iterator[str]:
+    state = placement.state
+    findings = list(misplaced(placement))
+    looked_at = [
+        f"{len(state.targets):,} process{'' if len(state.targets) == 1 else 'es'}",
+        count(len(state.segments), "shared segment"),
+        f"{count(len(findings), 'finding')} in {duration(state.seconds)}",
+    ]
+    yield f"tailtrace: {', '.join(looked_at)}"
+    yield from ("", *_nodes(state.numastat, state.drift))
+    if placement.targets:
+        yield from ("", *_processes(placement.targets))
+    if placement.segments:
+        yield from ("", *_segments(placement.segments))
+    if state.more_segments:
+        yield f"and {count(state.more_segments, 'smaller segment')}: memory.max_segments"
+    for finding in findings:
+        yield from ("", *finding_lines(finding))
+
+
+def as_dict(placement: Placement) -> dict[str, Any]:
+    """For JSON. What is not known is ``null``, or ``{"reason"}`` where there is a reason."""
+    state = placement.state
+    return {
+        "seconds": state.seconds,
+        "nodes": [
+            {
+                "node": node,
+                "allocated": asdict(drift.window),
+                "remote": _plain(drift.remote),
+                "usual": _plain(drift.usual),
+                "drift": _plain(drift.change),
+            }
+            for node, drift in state.drift.items()
+        ],
+        "processes": [_process_as_dict(each) for each in placement.targets],
+        "segments": [_segment_as_dict(each) for each in placement.segments],
+        "more_segments": state.more_segments,
+        "findings": [asdict(finding) for finding in misplaced(placement)],
+    }
+
+
+def _nodes(counts: Fact[object], drift: Mapping[int, Drift]) -> Iterator[str]:
+    if isinstance(counts, Unknown):
+        yield from wrapped("allocations: ", counts.reason)
+        return
+    yield _NODES.format("NODE", "ALLOCATED", "REMOTE", "USUAL", "DRIFT", "FOREIGN")
+    for node, each in drift.items():
+        served = each.window.local + each.window.other
+        shown = (_percent(each.remote), _percent(each.usual), _percent(each.change, sign="+"))
+        yield _NODES.format(node, compact(served), *shown, compact(each.window.foreign))
+
+
+def _processes(targets: tuple[TargetVerdict, ...]) -> Iterator[str]:
+    titles = "PROCESS", "PID", "THREADS RAN", "MEMORY", "MISMATCH", "LOOK TOOK"
+    yield _PROCESSES.format(*titles)
+    for each in sorted(targets, key=lambda each: -(value_of(each.mismatch) or 0.0))[:_ROWS]:
+        target = each.seen.target
+        mismatch = value_of(each.mismatch)
+        yield _PROCESSES.format(
+            clipped(target.name, 16),
+            target.pid,
+            in_words(shares(each.seen.runs)) or "nowhere",
+            _pages(each.pages),
+            "-" if mismatch is None else f"{mismatch:.2f}",
+            duration(each.seen.cost_seconds),
+        )
+        if isinstance(each.pages, Unknown):
+            yield from wrapped("  ", each.pages.reason)
+    if len(targets) > _ROWS:
+        yield f"and {len(targets) - _ROWS} more"
+
+
+def _segments(segments: tuple[SegmentVerdict, ...]) -> Iterator[str]:
+    yield _SEGMENTS.format("SHARED SEGMENT", "SIZE", "MEMORY", "ERROR", "USERS", "VERDICT")
+    for each in segments[:_ROWS]:
+        pages = each.segment.pages
+        yield _SEGMENTS.format(
+            clipped(each.name, 26),
+            f"{each.segment.bytes / 2**20:,.1f} MiB",
+            _pages(Known(pages)),
+            f"{100 * pages.error:.1f} %" if pages.error else "exact",
+            len(each.segment.pids),
+            each.verdict,
+        )
+        if isinstance(each.expected, Known):
+            nodes = format_cpus(each.expected.value)
+            yield from wrapped("  ", f"expected on node {nodes}: {each.expected.source}")
+        else:
+            yield from wrapped("  ", f"expected nowhere: {each.expected.reason}")
+    if len(segments) > _ROWS:
+        yield f"and {len(segments) - _ROWS} more"
+
+
+def _pages(pages: Fact[Pages]) -> str:
+    return "unknown" if isinstance(pages, Unknown) else in_words(pages.value.shares) or "none"
+
+
+def _percent(fact: Fact[float], sign: str = "") -> str:
+    return "-" if isinstance(fact, Unknown) else f"{100 * fact.value:{sign}.1f} %"
+
+
+def _process_as_dict(each: TargetVerdict) -> dict[str, Any]:
+    target, pinning = each.seen.target, value_of(each.seen.pinning) or ()
+    return {
+        "pid": target.pid,
+        "name": target.name,
+        "tenant": target.tenant,
+        "ran_seconds": each.seen.runs,
+        "pages": _pages_as_dict(each.pages),
+        "mismatch": _plain(each.mismatch),
+        "threads": [
+            {
+                "count": threads,
+                "cpus": format_cpus(placed.allowed.cpus),
+                "nodes": format_cpus(placed.allowed.nodes),
+                "policy": _plain(placed.policy),
+            }
+            for placed, threads in pinning
+        ],
+        "look_seconds": each.seen.cost_seconds,
+    }
+
+
+def _segment_as_dict(each: SegmentVerdict) -> dict[str, Any]:
+    return {
+        "name": each.name,
+        "path": visible(each.segment.path.encode(), 4096),
+        "bytes": each.segment.bytes,
+        "pids": each.segment.pids,
+        "ran_seconds": each.runs,
+        "pages": _pages_as_dict(Known(each.segment.pages)),
+        "policy": _plain(each.segment.policy),
+        "expected": _expected_as_dict(each.expected),
+        "verdict": each.verdict,
+    }
+
+
+def _expected_as_dict(expected: Fact[frozenset[int]]) -> dict[str, str]:
+    if isinstance(expected, Unknown):
+        return {"reason": expected.reason}
+    return {"nodes": format_cpus(expected.value), "source": expected.source}
+
+
+def _pages_as_dict(pages: Fact[Pages]) -> dict[str, Any]:
+    return {"reason": pages.reason} if isinstance(pages, Unknown) else asdict(pages.value)
+
+
+def _plain(fact: Fact[Any]) -> Any:
+    return {"reason": fact.reason} if isinstance(fact, Unknown) else fact.value

@@ -1,0 +1,90 @@
+"""What is misplaced, in words: the segment or process, where it is, where its threads are, why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tracer.host.facts import Known, Unknown, format_cpus, value_of
+from tracer.judge.findings import Finding, Sure, Weight
+from tracer.judge.placement import (
+    MOST,
+    Placement,
+    SegmentVerdict,
+    TargetVerdict,
+    Verdict,
+    main_node,
+    part_on,
+)
+from tracer.memory.numa_maps import DEFAULT
+from tracer.memory.pages import Pages, mismatch, shares
+from tracer.memory.watch import TargetMemory
+
+
+def misplaced(placement: Placement) -> Iterator[Finding]:
+    users = {seen.target.pid: seen for seen in placement.state.targets}
+    for segment in placement.segments:
+        if segment.verdict is Verdict.MISPLACED:
+            yield _segment(segment, [users[pid] for pid in segment.segment.pids])
+    for target in placement.targets:
+        yield from _process(target)
+
+
+def in_words(by_node: Mapping[int, float]) -> str:
+    """``83 % on node 0``; the largest share first, without those that round to nothing."""
+    told = sorted(by_node.items(), key=lambda item: -item[1])
+    return ", ".join(f"{100 * share:.0f} % on node {node}" for node, share in told if share > 0.005)
+
+
+def _segment(each: SegmentVerdict, users: list[TargetMemory]) -> Finding:
+    on, pages = each.segment.pages.shares, each.segment.pages
+    busiest = max(users, key=lambda user: sum(user.runs.values()))
+    should = f"its threads ran {in_words(shares(each.runs))}"
+    if isinstance(each.expected, Known) and part_on(on, each.expected.value) < MOST:
+        nodes = format_cpus(each.expected.value)
+        should = f"expected on node {nodes}: {each.expected.source}"
+    return Finding(
+        "misplaced_segment",
+        Weight.COSTS,
+        _sure(pages),
+        f"{in_words(on)} of {each.name}, {should}; {_who(busiest)} is {_bound(busiest)}",
+        "every access from the other node crosses the interconnect, at about twice the latency",
+        "bind it before its first touch (mbind, numactl --membind), or move it (migratepages)",
+    )
+
+
+def _process(each: TargetVerdict) -> Iterator[Finding]:
+    """By its private memory: shared segments have findings of their own."""
+    private, ran = value_of(each.private), shares(each.seen.runs)
+    if not private or main_node(ran) is None:
+        return  # not known, or no node would be right for all of its threads
+    if (mismatch(ran, private.by_node) or 0.0) > 1 - MOST:
+        yield Finding(
+            "misplaced_process",
+            Weight.COSTS,
+            _sure(private),
+            f"{in_words(private.shares)} of the private memory of {_who(each.seen)}, which ran"
+            f" {in_words(ran)}; it is {_bound(each.seen)}",
+            "its threads reach their own memory across the interconnect",
+            "bind threads and memory to one node (numactl --cpunodebind --membind)",
+        )
+
+
+def _sure(pages: Pages) -> Sure:
+    return Sure.LIKELY if pages.error else Sure.CERTAIN
+
+
+def _bound(seen: TargetMemory) -> str:
+    """Of the most frequent kind of its threads: ``pinned to node 1, memory unbound``."""
+    if isinstance(seen.pinning, Unknown):
+        return f"pinned to nothing that is known: {seen.pinning.reason}"
+    placed, _ = seen.pinning.value[0]
+    pinned = "not pinned to a node"
+    if len(placed.runs_on) == 1:
+        pinned = f"pinned to node {format_cpus(placed.runs_on)}"
+    policy = value_of(placed.policy)
+    memory = {None: "policy unknown", DEFAULT: "unbound"}.get(policy, policy)
+    return f"{pinned}, memory {memory}"
+
+
+def _who(seen: TargetMemory) -> str:
+    return f"{seen.target.name} (pid {seen.target.pid})"

@@ -1,0 +1,90 @@
+"""
+What memory one process has: private pages by node, and the shared segments that it maps.
+
+A small process is read whole in ``numa_maps``. Of a larger one that would hold the memory lock, on
+which its threads wait to map and unmap, for too long: its pages are sampled.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tracer.host.facts import Fact, Known, Unknown, convert, text
+from tracer.memory.areas import (
+    Area,
+    Identity,
+    addresses_of,
+    areas,
+    memory_devices,
+    shared_memory,
+)
+from tracer.memory.numa_maps import Row, numa_maps
+from tracer.memory.pages import SAMPLE, Ask, Pages, chosen, counted
+
+WALKED = 1 << 16
+"""Resident pages up to which a process is read whole: about 10 ms under its memory lock."""
+
+_PROCESS_GONE = (errno.ESRCH, errno.EINVAL)  # EINVAL: it has no memory any more
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessMemory:
+    private: Fact[Pages]
+    segments: Mapping[Identity, tuple[Area, ...]]
+    policies: Mapping[Identity, Fact[str]]
+    """Of those segments, as the kernel writes them."""
+
+
+def memory_of(
+    pid: int, ask: Ask, random: np.random.Generator, proc: Path = Path("/proc")
+) -> Fact[ProcessMemory]:
+    found = areas(pid, proc)
+    if isinstance(found, Unknown):
+        return found
+    segments = shared_memory(found.value, memory_devices(pid, proc))
+    private = [area for area in found.value if area.is_private]
+    rows = _walked(pid, proc)
+    if isinstance(rows, Known):
+        pages: Fact[Pages] = Known(_private_pages(private, rows.value), rows.source)
+    else:
+        pages = _sampled(pid, private, ask, random)
+    policies = {identity: _policy(parts, rows) for identity, parts in segments.items()}
+    return Known(ProcessMemory(pages, segments, policies), found.source)
+
+
+def _walked(pid: int, proc: Path) -> Fact[dict[int, Row]]:
+    resident = convert(text(proc / str(pid) / "statm"), lambda fields: int(fields.split()[1]))
+    if isinstance(resident, Unknown):
+        return resident
+    if resident.value > WALKED:
+        return Unknown(
+            f"{resident.value:,} pages are resident: to read policies of more than {WALKED:,}"
+            " would hold the process's memory lock for too long"
+        )
+    return numa_maps(pid, proc)
+
+
+def _private_pages(private: list[Area], rows: Mapping[int, Row]) -> Pages:
+    return Pages.sum(Pages(rows[area.start].pages) for area in private if area.start in rows)
+
+
+def _sampled(pid: int, private: list[Area], ask: Ask, random: np.random.Generator) -> Fact[Pages]:
+    population = sum(area.pages for area in private)
+    try:
+        status = ask(pid, addresses_of(private, chosen(population, random)))
+    except OSError as e:
+        return Unknown("it has ended" if e.errno in _PROCESS_GONE else f"move_pages: {e.strerror}")
+    return Known(counted(status, population), f"move_pages of {min(SAMPLE, population):,} pages")
+
+
+def _policy(parts: tuple[Area, ...], rows: Fact[dict[int, Row]]) -> Fact[str]:
+    """Of a segment, by its first area: a policy of shared memory holds for all who map it."""
+    if isinstance(rows, Unknown):
+        return rows
+    row = rows.value.get(parts[0].start)
+    return Known(row.policy, rows.source) if row else Unknown("it was mapped a moment ago")

@@ -1,0 +1,185 @@
+"""
+Keeps an eye on where memory is and where threads run, a little at a time.
+
+Nothing here is urgent, and all of it costs: a process is looked at once in a window, its memory no
+more often than makes a thousandth of one CPU, and one process's memory at each tick.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tracer.host.facts import Fact, Known, Unknown
+from tracer.host.topology import Node
+from tracer.memory.numastat import ByNode, Drift, Drifts, numastat
+from tracer.memory.pages import Ask
+from tracer.memory.pinning import Placed, pinning
+from tracer.memory.process import ProcessMemory, memory_of
+from tracer.memory.running import RunTimes
+from tracer.memory.segments import Segment, segments
+from tracer.memory.syscalls import nodes_of_pages
+from tracer.model import Target
+
+_REST = 1000  # times what a look took pass until the next of the same kind
+_RUN_LOOKS = 6  # at the threads of a process, in each window
+_NOT_YET = Unknown("it was not looked at yet")
+
+
+@dataclass(frozen=True, slots=True)
+class TargetMemory:
+    target: Target
+    runs: Mapping[int, float]
+    """CPU seconds by node in the last window."""
+
+    memory: Fact[ProcessMemory]
+    pinning: Fact[tuple[tuple[Placed, int], ...]]
+    cost_seconds: float
+    """That the last look at its memory took."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryState:
+    """As of the end of a window."""
+
+    seconds: float
+    """Of the window."""
+
+    numastat: Fact[ByNode]
+    drift: Mapping[int, Drift]
+    """By node; empty when the counters are not known."""
+
+    targets: tuple[TargetMemory, ...]
+    segments: tuple[Segment, ...]
+    """The largest first."""
+
+    more_segments: int
+    """Those beyond the number that is looked at."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What is known of one target between windows."""
+
+    target: Target
+    run_due: float = 0.0
+    memory_due: float = 0.0
+    memory: Fact[ProcessMemory] = _NOT_YET
+    pinning: Fact[tuple[tuple[Placed, int], ...]] = _NOT_YET
+    cost_seconds: float = 0.0
+
+
+class Watch:
+    """The first window begins now."""
+
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        window_seconds: float,
+        most_segments: int,
+        *,
+        ask: Ask = nodes_of_pages,
+        proc: Path = Path("/proc"),
+        sys: Path = Path("/sys"),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._nodes = tuple(nodes)
+        self._window, self._most_segments = window_seconds, most_segments
+        self._ask, self._proc, self._sys, self._clock = ask, proc, sys, clock
+        self._random = np.random.default_rng()
+        self._runs = RunTimes(self._nodes, proc)
+        self._drifts = Drifts()
+        self._seen: dict[int, _Seen] = {}
+        self._opened = clock()
+        self._ends = self._opened + window_seconds
+        self.busy_seconds = 0.0
+        """Spent on all of it."""
+
+        if isinstance(counts := numastat(proc, sys), Known):
+            self._drifts.add(counts.value)
+
+    def tick(self, targets: Sequence[Target]) -> MemoryState | None:
+        """Do what is due. Returns the state when a window ends."""
+        began = time.perf_counter()
+        state = self._tick(targets, self._clock())
+        self.busy_seconds += time.perf_counter() - began
+        return state
+
+    def _tick(self, targets: Sequence[Target], now: float) -> MemoryState | None:
+        self._follow(targets)
+        for seen in self._seen.values():
+            if now >= seen.run_due:
+                self._look_at_threads(seen, now)
+        next_one = min(self._seen.values(), key=lambda seen: seen.memory_due, default=None)
+        if next_one and now >= next_one.memory_due:
+            self._look_at_memory(next_one, now)
+        return self._close(now) if now >= self._ends else None
+
+    def _follow(self, targets: Sequence[Target]) -> None:
+        current = {target.pid: target for target in targets}
+        for pid, seen in list(self._seen.items()):
+            if current.get(pid) != seen.target:
+                del self._seen[pid]
+                self._runs.forget(pid)
+        for pid, target in current.items():
+            self._seen.setdefault(pid, _Seen(target))
+
+    def _look_at_threads(self, seen: _Seen, now: float) -> None:
+        began = time.perf_counter()
+        self._runs.look(seen.target.pid)
+        seen.run_due = now + max(self._window / _RUN_LOOKS, _rest(began))
+
+    def _look_at_memory(self, seen: _Seen, now: float) -> None:
+        began = time.perf_counter()
+        pid = seen.target.pid
+        seen.memory = memory_of(pid, self._ask, self._random, self._proc)
+        seen.pinning = pinning(pid, self._nodes, self._proc)
+        seen.cost_seconds = time.perf_counter() - began
+        seen.memory_due = now + max(self._window, _REST * seen.cost_seconds)
+
+    def _close(self, now: float) -> MemoryState:
+        began = time.perf_counter()
+        for seen in self._seen.values():
+            self._runs.look(seen.target.pid)
+        counts = numastat(self._proc, self._sys)
+        found, more = segments(
+            {
+                pid: seen.memory.value
+                for pid, seen in self._seen.items()
+                if isinstance(seen.memory, Known)
+            },
+            self._ask,
+            self._random,
+            self._most_segments,
+        )
+        state = MemoryState(
+            seconds=now - self._opened,
+            numastat=counts,
+            drift=self._drifts.add(counts.value) if isinstance(counts, Known) else {},
+            targets=self._targets(),
+            segments=tuple(found),
+            more_segments=more,
+        )
+        self._opened = now
+        self._ends = now + max(self._window, _rest(began))
+        return state
+
+    def _targets(self) -> tuple[TargetMemory, ...]:
+        return tuple(
+            TargetMemory(
+                seen.target,
+                self._runs.take(pid),
+                seen.memory,
+                seen.pinning,
+                seen.cost_seconds,
+            )
+            for pid, seen in self._seen.items()
+        )
+
+
+def _rest(began: float) -> float:
+    return _REST * (time.perf_counter() - began)

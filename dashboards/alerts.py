@@ -11,16 +11,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboards.promql import quoted, rate, selector, sum_by, top
-from dashboards.rules import EXPLAINS_TAIL, P999_DESCHEDULE, RECORDS, STEP_RATIO, WINDOW
+from dashboards.rules import DRIFT, EXPLAINS_TAIL, P999_DESCHEDULE, RECORDS, STEP_RATIO, WINDOW
 from tracer.catalog import (
     BLAME,
     HARMLESS_LOSSES,
     LOST,
     OPTIONAL_CAPABILITIES,
+    PLACEMENT_MISMATCH,
     PROBE_AVAILABLE,
     STEAL,
     STEP_ELAPSED,
 )
+
+# Drift alone may be a batch job that nobody waits for, and a mismatch alone may be meant.
+_DRIFT = 0.1
+_APART = 0.2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,6 +62,7 @@ def alerts(objectives: Objectives) -> tuple[Alert, ...]:
         _deschedule_spike(objectives),
         _cpu_budget_bites(objectives),
         _hypervisor_takes_cpu(objectives),
+        _memory_drifts(),
         _loses_events(),
         _absent(objectives),
         _probe_unavailable(),
@@ -121,6 +127,26 @@ def _hypervisor_takes_cpu(objectives: Objectives) -> Alert:
             "Steps {{ $labels.step }} of tenant {{ $labels.tenant }} on {{ $labels.instance }} are "
             f"slow by {{{{ $labels.cause }}}}. Taken from the CPU that lost most: {steal} in each "
             "second."
+        ),
+    )
+
+
+def _memory_drifts() -> Alert:
+    scrape = "instance, job"
+    apart = f"max by ({scrape}) ({PLACEMENT_MISMATCH.name}) > {_APART}"
+    tenant = _ask(top(1, f"{PLACEMENT_MISMATCH.name}{{%s}}"), "instance", show="tenant")
+    return Alert(
+        name="TailtraceMemoryDrifts",
+        expression=f"{DRIFT.name} > {_DRIFT} and on ({scrape}) {apart}",
+        # After half an hour what has changed is usual, so it must be told well before that.
+        hold="5m",
+        # Steps become slower by a factor, not by a tail; nobody needs to be woken.
+        severity="warning",
+        summary="Memory is allocated on another node than before, away from inference threads.",
+        description=(
+            "On {{ $labels.instance }} {{ $value | humanizePercentage }} more of node "
+            "{{ $labels.node }}'s allocations than usual go to CPUs of other nodes. Farthest from "
+            f"its threads is the memory of tenant {tenant}."
         ),
     )
 

@@ -23,6 +23,7 @@ from tracer.catalog import (
     SELF_CPU,
     SELF_DRAIN,
     SELF_MEMORY,
+    SELF_PLACEMENT,
     Metric,
 )
 
@@ -49,6 +50,12 @@ def dashboard() -> Dashboard:
                 SELF_DRAIN.help,
                 SHARE,
                 ("{{instance}}", _rate(SELF_DRAIN)),
+            ),
+            over_time(
+                "Looking where memory is",
+                SELF_PLACEMENT.help,
+                SHARE,
+                ("{{instance}}", _rate(SELF_PLACEMENT)),
             ),
             over_time(
                 "Lost, each second",

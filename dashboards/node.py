@@ -16,10 +16,14 @@ from dashboards.panels import (
     over_time,
     page,
 )
-from dashboards.promql import rate, selector, sum_by
+from dashboards.promql import rate, selector, sum_by, top
 from dashboards.rules import P999_BY_CAUSE
 from tracer.catalog import (
     DESCHEDULE,
+    NUMASTAT_DRIFT,
+    NUMASTAT_PAGES,
+    PLACEMENT_MISMATCH,
+    PLACEMENT_PAGES,
     STEAL,
     STEP_ELAPSED,
     STEP_SECONDS,
@@ -58,6 +62,28 @@ def dashboard() -> Dashboard:
                 ("CPU {{cpu}} {{instance}}", rate(STEAL, WINDOW, matchers=CHOSEN_NODES)),
             ),
             over_time(
+                "Remote allocations by node",
+                "Share of pages that went to CPUs of other nodes. " + NUMASTAT_PAGES.help,
+                SHARE,
+                ("node {{node}} {{instance}}", f"{_allocated('other')} / {_allocated()}"),
+                ("more than usual, node {{node}}", f"{NUMASTAT_DRIFT.name}{{{CHOSEN_NODES}}}"),
+            ),
+            over_time(
+                "Memory away from threads",
+                PLACEMENT_MISMATCH.help,
+                SHARE,
+                ("{{tenant}}", f"{PLACEMENT_MISMATCH.name}{{{CHOSEN_NODES}}}"),
+            ),
+            over_time(
+                "Where memory is",
+                PLACEMENT_PAGES.help,
+                NUMBER,
+                (
+                    "{{tenant}} {{segment}} node {{node}}",
+                    top(20, f"{PLACEMENT_PAGES.name}{{{CHOSEN_NODES}}}"),
+                ),
+            ),
+            over_time(
                 "Traced processes",
                 TARGETS.help,
                 NUMBER,
@@ -66,6 +92,11 @@ def dashboard() -> Dashboard:
             ),
         ],
     )
+
+
+def _allocated(counters: str = "other|local") -> str:
+    chosen = f'{CHOSEN_NODES}, counter=~"{counters}"'
+    return sum_by(["instance", "node"], rate(NUMASTAT_PAGES, WINDOW, matchers=chosen))
 
 
 def _sum(labels: list[str], metric: Metric, part: str = "") -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dashboards.promql import quantile, quoted, rate
-from tracer.catalog import DESCHEDULE, DESCHEDULES, STEP_ELAPSED, STEP_SECONDS
+from tracer.catalog import DESCHEDULE, DESCHEDULES, NUMASTAT_DRIFT, STEP_ELAPSED, STEP_SECONDS
 
 WINDOW = "5m"
 """Of all rates: 20 scrapes of 15 s, and at 150 ms a step 2,000 steps, enough for a p999."""
@@ -61,6 +61,11 @@ PER_STEP = Record(
     + f" / ignoring (cause) group_left () {rate(STEP_ELAPSED, WINDOW, 'count')}",
     "Deschedule of the mean step by cause, in seconds.",
 )
+DRIFT = Record(
+    "numastat_drift",
+    f"avg_over_time({NUMASTAT_DRIFT.name}[{WINDOW}])",
+    "Share of a node's allocations that went to CPUs of other nodes, less what is usual.",
+)
 
 # A cause explains a tail when there is enough of it: what it took from a thousand steps would fill
 # half of the slowest one's excess. And when it comes in long pieces: the many short waits of a
@@ -86,6 +91,7 @@ RECORDS = (
     STEP_RATIO,
     STEP_TAIL,
     PER_STEP,
+    DRIFT,
     EXPLAINS_TAIL,
 )
 """In this order: each may use those before it."""

@@ -25,6 +25,9 @@ LABEL_VALUES: dict[str, Sequence[str]] = {
     "capability": ["steal", "quota"],
     "source": ["rq"],
     "reason": [loss.name for loss in LOSSES],
+    "node": ["0", "1"],
+    "counter": ["local", "other", "foreign"],
+    "segment": ["private", "/dev/shm/queue"],
     "hook": ["sched_switch", "sched_wakeup"],
 }
 

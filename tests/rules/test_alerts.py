@@ -23,6 +23,8 @@ from tracer.catalog import (
     DESCHEDULE,
     DESCHEDULES,
     LOST,
+    NUMASTAT_DRIFT,
+    PLACEMENT_MISMATCH,
     PROBE_AVAILABLE,
     STEAL,
     STEP_ELAPSED,
@@ -80,6 +82,20 @@ def blamed(**seconds: float) -> Series:
             for aggressor, each in seconds.items()
         )
     )
+
+
+def drift(values: float | str) -> Series:
+    """Of one node: a value, or promtool's notation for several."""
+    shown = values if isinstance(values, str) else f"{values}x160"
+    return {f'{NUMASTAT_DRIFT.name}{{instance="a",job="tailtrace",node="0"}}': shown}
+
+
+def apart(**tenants: float) -> Series:
+    """How far the memory of each tenant is from its threads."""
+    return {
+        f'{PLACEMENT_MISMATCH.name}{{instance="a",job="tailtrace",tenant="{name}"}}': f"{value}x160"
+        for name, value in tenants.items()
+    }
 
 
 def up(value: int) -> Series:
@@ -183,6 +199,28 @@ CASES: dict[str, tuple[Series, dict[str, Firing]]] = {
     ),
     "the hypervisor steals while steps are fast enough": (
         merged(FAST, descheduled("steal", 0.15, LONG), series(STEAL, 0.2, cpu="0")),
+        {},
+    ),
+    "memory of another node is given to threads here": (
+        merged(up(1), drift(0.3), apart(chat=0.6, batch=0.1)),
+        {
+            "TailtraceMemoryDrifts": Firing(
+                {"instance": "a", "job": "tailtrace", "node": "0", "severity": "warning"},
+                "On a 30% more of node 0's allocations than usual go to CPUs of other nodes. "
+                "Farthest from its threads is the memory of tenant chat.",
+            )
+        },
+    ),
+    "other memory drifts, that of tenants is where their threads run": (
+        merged(up(1), drift(0.3), apart(chat=0.1)),
+        {},
+    ),
+    "memory is apart from its threads, as ever": (
+        merged(up(1), drift(0.0), apart(chat=0.6)),
+        {},
+    ),
+    "one window in half an hour drifts": (
+        merged(up(1), drift("0x110 0.3x4 0x46"), apart(chat=0.6)),
         {},
     ),
     "events are lost, one in fifty steps": (

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dashboards.rules import (
+    DRIFT,
     P999_BY_CAUSE,
     P999_DESCHEDULE,
     PER_STEP,
@@ -14,7 +15,7 @@ from dashboards.rules import (
     STEP_RATIO,
     STEP_TAIL,
 )
-from tests.rules.node import EDGES, PER_SECOND
+from tests.rules.node import EDGES, LABEL_VALUES, PER_SECOND
 
 
 def exact(q: float) -> float:
@@ -29,6 +30,7 @@ EXACT = {
     STEP_P50: exact(0.5),
     STEP_RATIO: exact(0.999) / exact(0.5),
     STEP_TAIL: exact(0.999) - exact(0.5),
+    DRIFT: 1.0,
     PER_STEP: 0.5 / PER_SECOND.sum(),
 }
 
@@ -41,10 +43,11 @@ def test_every_rule_evaluates(prometheus):
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
-def test_every_record_has_figures_per_tenant_and_instance(prometheus, record):
+def test_every_record_has_figures_per_tenant_or_node_and_instance(prometheus, record):
     series = prometheus.query(record.name)
 
-    assert {row["metric"]["tenant"] for row in series} == {"chat", "batch"}
+    of = "node" if record is DRIFT else "tenant"
+    assert {row["metric"][of] for row in series} == {*LABEL_VALUES[of]}
     assert all({"instance", "job"} <= row["metric"].keys() for row in series)
 
 
@@ -59,6 +62,7 @@ def test_the_users_names_have_no_label_but_theirs_and_the_scrapes(prometheus):
     for name, labels in {
         "p999_deschedule": {"tenant"},
         "step_elapsed_p999_p50": {"tenant", "step"},
+        "numastat_drift": {"node"},
     }.items():
         for row in prometheus.query(name):
             assert row["metric"].keys() == labels | {"__name__", "instance", "job"}

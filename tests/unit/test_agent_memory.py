@@ -12,6 +12,7 @@ from tracer import catalog
 from tracer.agent.memory import Memory
 from tracer.config import Config, Tenants
 from tracer.host.machine import Machine
+from tracer.judge import locality
 from tracer.memory.watch import Watch
 from tracer.model import Target
 
@@ -26,7 +27,8 @@ class Agent:
         watch = Watch(
             NODES, 60, 32, ask=machine.ask, proc=machine.proc, sys=machine.sys, clock=self.clock
         )
-        self.memory = Memory(Config(**config), Machine.read(*planted(tree)), watch)
+        capability = locality.placement(Machine.read(*planted(tree)))
+        self.memory = Memory(Config(**config), capability, watch)
 
     def clock(self) -> float:
         return self.now

@@ -33,7 +33,7 @@ def user(pid=7, *, runs=None, private=None, pinned=ON_1, tenant="chat"):
     return TargetMemory(
         Target(1, pid, 0, "engine", tenant),
         {1: 5.0} if runs is None else runs,
-        Known(ProcessMemory(pages, {}, {})),
+        Known(ProcessMemory(pages, {}, {}, {})),
         Known(((pinned, 3),)),
         0.001,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import numpy as np
 import pytest
 
@@ -105,6 +107,19 @@ def test_a_user_that_ended_leaves_what_others_know(machine):
     (segment,), _ = segments(memories, machine.ask, RANDOM, 32)
 
     assert segment.pages == Pages({0: 2})
+
+
+def test_where_move_pages_is_denied_the_user_that_knows_most_tells(machine):
+    machine.process(7, queue([0, -1, -1]))
+    machine.process(8, queue([0, 1, -1]))
+
+    def denied(*_):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    memories = {pid: memory_of(pid, denied, RANDOM, machine.proc).value for pid in (7, 8)}
+    (segment,), _ = segments(memories, denied, RANDOM, 32)
+
+    assert segment.pages == Pages({0: 1, 1: 1})
 
 
 def test_the_policy_of_who_binds_it_counts(machine):

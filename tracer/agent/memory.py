@@ -13,8 +13,9 @@ from tracer.host.machine import Machine
 from tracer.judge import locality
 from tracer.judge.placement import Placement, judge, mismatch_by_tenant
 from tracer.ledger.labels import Labels
+from tracer.memory.syscalls import why_not
 from tracer.memory.watch import Watch
-from tracer.model import Family, Target
+from tracer.model import Capability, Family, Target
 
 PRIVATE = "private"
 """The segment that is no segment: memory of one process alone."""
@@ -27,10 +28,11 @@ class Memory:
     def here(cls, config: Config, window_seconds: float) -> Memory:
         machine = Machine.read()
         nodes = value_of(machine.topology.nodes) or ()
-        return cls(config, machine, Watch(nodes, window_seconds, config.memory.max_segments))
+        watch = Watch(nodes, window_seconds, config.memory.max_segments)
+        return cls(config, locality.placement(machine, why_not()), watch)
 
-    def __init__(self, config: Config, machine: Machine, watch: Watch) -> None:
-        self.capability = locality.placement(machine)
+    def __init__(self, config: Config, capability: Capability, watch: Watch) -> None:
+        self.capability = capability
         self.placement: Placement | None = None
         """Of the last window; None before its end, and where it cannot be told."""
 

@@ -33,6 +33,7 @@ from tracer.kernel.btf import Btf
 from tracer.kernel.hooks import plan
 from tracer.kernel.trace import KernelTrace
 from tracer.ledger.summary import Summary
+from tracer.memory.syscalls import why_not
 from tracer.model import Target
 from tracer.record.recorder import Recorder
 from tracer.record.recording import Recording
@@ -57,7 +58,7 @@ def check(arguments: argparse.Namespace) -> int:
     here = plan(Btf.of_kernel())
     with KernelTrace(here, settings.tenants.max + 1, int(settings.outlier_ms * 1e6)) as kernel:
         instructions = kernel.verified_instructions()
-    capabilities = [*here.capabilities, locality.placement(Machine.read())]
+    capabilities = [*here.capabilities, locality.placement(Machine.read(), why_not())]
     if arguments.json:
         plain = [asdict(each) for each in capabilities]
         _print_json({"capabilities": plain, "verified_instructions": instructions})

@@ -38,6 +38,11 @@ def doubt(machine: Machine) -> str:
     return next((f"{shown}: {seen}" for seen in misleading), "")
 
 
-def placement(machine: Machine) -> Capability:
-    why_not = doubt(machine)
-    return Capability("placement", "none" if why_not else "sysfs+move_pages", why_not)
+def placement(machine: Machine, no_move_pages: str = "") -> Capability:
+    """``no_move_pages`` is the reason for which pages of large processes cannot be asked for."""
+    if why_not := doubt(machine):
+        return Capability("placement", "none", why_not)
+    if no_move_pages:
+        reason = f"{no_move_pages}, so memory of large processes is unknown"
+        return Capability("placement", "numa_maps", reason)
+    return Capability("placement", "numa_maps+move_pages")

@@ -17,8 +17,9 @@ from statistics import median
 
 from tracer.host.facts import Fact, Known, Unknown, convert, entries, number, text
 
-REFERENCE = 10
-"""Windows before the last one; what is usual is the median of their shares."""
+REFERENCE = 60
+"""Windows before the last one; what is usual is the median of their shares: of an hour, so that a
+change that lasts shows for half of it."""
 
 FEW = 1000
 """Pages, 4 MB: of fewer allocations a share means nothing."""

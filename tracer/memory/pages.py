@@ -31,6 +31,9 @@ class Pages:
     error: float = 0.0
     """By how much a node's share may be off, 19 times of 20; 0 when each page was counted."""
 
+    def __bool__(self) -> bool:
+        return bool(self.by_node)
+
     @property
     def total(self) -> int:
         return sum(self.by_node.values())

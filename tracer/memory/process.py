@@ -8,7 +8,7 @@ which its threads wait to map and unmap, for too long: its pages are sampled.
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +39,9 @@ class ProcessMemory:
     policies: Mapping[Identity, Fact[str]]
     """Of those segments, as the kernel writes them."""
 
+    touched: Mapping[Identity, Pages]
+    """Of those segments, as far as this process has; empty when it was not read whole."""
+
 
 def memory_of(
     pid: int, ask: Ask, random: np.random.Generator, proc: Path = Path("/proc")
@@ -50,11 +53,13 @@ def memory_of(
     private = [area for area in found.value if area.is_private]
     rows = _walked(pid, proc)
     if isinstance(rows, Known):
-        pages: Fact[Pages] = Known(_private_pages(private, rows.value), rows.source)
+        pages: Fact[Pages] = Known(_pages(private, rows.value), rows.source)
+        touched = {identity: _pages(parts, rows.value) for identity, parts in segments.items()}
     else:
+        touched = {}
         pages = _sampled(pid, private, ask, random)
     policies = {identity: _policy(parts, rows) for identity, parts in segments.items()}
-    return Known(ProcessMemory(pages, segments, policies), found.source)
+    return Known(ProcessMemory(pages, segments, policies, touched), found.source)
 
 
 def _walked(pid: int, proc: Path) -> Fact[dict[int, Row]]:
@@ -69,8 +74,8 @@ def _walked(pid: int, proc: Path) -> Fact[dict[int, Row]]:
     return numa_maps(pid, proc)
 
 
-def _private_pages(private: list[Area], rows: Mapping[int, Row]) -> Pages:
-    return Pages.sum(Pages(rows[area.start].pages) for area in private if area.start in rows)
+def _pages(parts: Iterable[Area], rows: Mapping[int, Row]) -> Pages:
+    return Pages.sum(Pages(rows[area.start].pages) for area in parts if area.start in rows)
 
 
 def _sampled(pid: int, private: list[Area], ask: Ask, random: np.random.Generator) -> Fact[Pages]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,7 +54,7 @@ def segments(
             next(iter(users[identity].values()))[0].path,
             _end(users[identity]) * PAGE,
             tuple(users[identity]),
-            _pages(users[identity], ask, random),
+            _pages(users[identity], ask, random) or _most_touched(identity, memories.values()),
             _policy([memories[pid].policies[identity] for pid in users[identity]]),
         )
         for identity in order[:most]
@@ -82,6 +82,12 @@ def _pages(users: Mapping[int, Sequence[Area]], ask: Ask, random: np.random.Gene
             except OSError:  # ended since, or not to be looked at: the others may know
                 continue
     return counted(status, population)
+
+
+def _most_touched(identity: Identity, memories: Iterable[ProcessMemory]) -> Pages:
+    """What one process knows of it: where move_pages is denied, that is all there is."""
+    known = [memory.touched[identity] for memory in memories if identity in memory.touched]
+    return max(known, key=lambda pages: pages.total, default=Pages({}))
 
 
 def _policy(told: Sequence[Fact[str]]) -> Fact[str]:

@@ -15,6 +15,15 @@ _MOVE_PAGES = {"x86_64": 279, "aarch64": 239}
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+def why_not() -> str:
+    """Why ``nodes_of_pages`` cannot be used here; empty where it can."""
+    try:
+        nodes_of_pages(os.getpid(), np.zeros(1, np.uint64))
+    except OSError as e:
+        return f"move_pages: {e.strerror or e}: containers' default seccomp profiles deny it"
+    return ""
+
+
 def nodes_of_pages(pid: int, addresses: NDArray[np.uint64]) -> NDArray[np.int32]:
     """
     move_pages(2) in query mode: where the pages at these addresses of a process are.

@@ -11,6 +11,7 @@ from workloads.rl_sampling.options import parse
     ("arguments", "reason"),
     [
         (["--variant", "fast"], "fast is not one of plain, affinity, isolated"),
+        (["--queue", "left"], "left is not one of first-touch, right, wrong, moved"),
         (["--duration", "0"], "'0' is not a number, 0.1 to 86400"),
         (["--duration", "nan"], "'nan' is not a number"),
         (["--duration", "soon"], "'soon' is not a number"),

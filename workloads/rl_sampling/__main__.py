@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from workloads.rl_sampling import account
+from workloads.rl_sampling import account, placing
 from workloads.rl_sampling.account import Summary, Timed
 from workloads.rl_sampling.company import ActorError, Company, numbers
 from workloads.rl_sampling.options import Options, parse
@@ -20,9 +20,15 @@ from workloads.rl_sampling.slot_queue import new_queue
 
 def main() -> int:
     asked, cpus = parse(), os.sched_getaffinity(0)
-    options = replace(asked, variant=possible(asked.variant, cpus))
+    options = replace(
+        asked,
+        variant=possible(asked.variant, cpus),
+        queue=placing.possible(asked.queue, placing.nodes()),
+    )
     if options.variant is not asked.variant:
         _say(f"variant {asked.variant} needs 2 CPUs, there is 1: running {options.variant}")
+    if options.queue is not asked.queue:
+        _say(f"queue {asked.queue} needs 2 NUMA nodes, there is 1: it lies where it is touched")
     placed = pinning(options.variant, cpus)
     try:
         rows = _run(options, placed)
@@ -47,6 +53,7 @@ def _run(options: Options, placed: Pinning) -> list[Timed]:
         new_queue(sum(options.samplers.values())) as queue,
         Company(queue, blas_threads=1 + options.helpers) as company,
     ):
+        placing.place(queue[0], options.queue, placed.inference_thread, placing.nodes())
         _start(company, options, placed)
         for seconds_left in company.watch(options.duration):
             _progress(seconds_left)
@@ -82,6 +89,7 @@ def _summary(options: Options, placed: Pinning, summaries: Sequence[Summary]) ->
     return {
         "workload": "rl_sampling",
         "variant": options.variant,
+        "queue": options.queue,
         "samplers": options.samplers,
         "antagonist": options.antagonist,
         "cpus": {part: sorted(cpus) for part, cpus in asdict(placed).items()},

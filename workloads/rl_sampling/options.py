@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from workloads.rl_sampling.pinning import Variant
+from workloads.rl_sampling.placing import Place
 from workloads.rl_sampling.slot_queue import TENANT_BYTES
 
 MAX_SAMPLERS = 64
@@ -21,6 +22,7 @@ class Options:
 
     duration: float
     variant: Variant
+    queue: Place
     samplers: Mapping[str, int]
     environments: int
     batch: int
@@ -56,6 +58,13 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
 def _add_run(add: Callable[..., object]) -> None:
     add("--duration", type=_real(0.1, 86_400), default="30", help="seconds", metavar="S")
     add("--variant", type=_variant, default="plain", help="plain, affinity or isolated")
+    add(
+        "--queue",
+        type=_place,
+        default="first-touch",
+        metavar="PLACE",
+        help="node of the queue's memory: first-touch, right, wrong, moved",
+    )
     add(
         "--samplers",
         type=_samplers,
@@ -107,6 +116,13 @@ def _variant(text: str) -> Variant:
         return Variant(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text} is not one of {', '.join(Variant)}") from None
+
+
+def _place(text: str) -> Place:
+    try:
+        return Place(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is not one of {', '.join(Place)}") from None
 
 
 def _samplers(text: str) -> Mapping[str, int]:

@@ -1,0 +1,159 @@
+"""
+Runs in a guest of two nodes: puts memory where it says, and writes what the tracer makes of it.
+
+``exact``: pages by node of segments, by move_pages and by numa_maps. ``drift``: numastat's windows,
+memory being allocated from another node in one of them alone. ``remote``: a program whose memory
+is bound to the other node. ``queue``: rl_sampling with its queue on the right node, on the wrong
+one, and left to NUMA balancing.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tracer.config import Config
+from tracer.host.facts import value_of
+from tracer.memory.numastat import Drifts, numastat
+from tracer.memory.process import memory_of
+from tracer.memory.segments import segments
+from tracer.memory.syscalls import nodes_of_pages
+from tracer.targets.processes import Processes
+from workloads.rl_sampling.placing import Place, bind, nodes, touch
+
+MIB, HUGE = 1 << 20, 2 << 20
+CPUS = nodes()
+DISTURBED = 3
+"""The window, of those of ``drift``, with remote allocations."""
+
+REMOTE_MIB = 96
+ALL_SLOTS = ("--samplers", "policy-a=2,policy-b=2", "--environments", "64", "--hidden", "64")
+MOVING_S = 60.0
+
+
+def segment(name: str, size: int, on_1: int = 0, flags: int = 0) -> mmap.mmap:
+    """Shared memory of which the last ``on_1`` bytes are on node 1, and what is before on 0."""
+    fd = os.memfd_create(name, flags)
+    os.ftruncate(fd, size)
+    memory = mmap.mmap(fd, size)
+    os.close(fd)
+    bind(memory, {0})
+    if on_1:
+        bind(memory, {1}, begin=size - on_1)
+    touch(memory)
+    return memory
+
+
+def exact() -> dict[str, Any]:
+    Path("/proc/sys/vm/nr_hugepages").write_text("4\n")
+    kept = [
+        segment("small", 3 * MIB, on_1=MIB),
+        segment("sampled", 96 * MIB, on_1=32 * MIB),
+        segment("huge", 2 * HUGE, on_1=HUGE, flags=os.MFD_HUGETLB),
+    ]
+    random = np.random.default_rng()
+    told = value_of(memory_of(os.getpid(), nodes_of_pages, random))
+    assert told is not None
+    found, _ = segments({os.getpid(): told}, nodes_of_pages, random, most=len(kept))
+    return {
+        each.path.removeprefix("/memfd:").removesuffix(" (deleted)"): {
+            "move_pages": each.pages.by_node,
+            "numa_maps": told.touched[each.identity].by_node,
+            "error": each.pages.error,
+            "policy": value_of(each.policy),
+        }
+        for each in found
+    }
+
+
+def drift() -> list[dict[str, float | None]]:
+    """Of node 0. In every window 8 MiB come from it: for its own CPU, but in the disturbed one."""
+    drifts, told = Drifts(), []
+    drifts.add(value_of(numastat()) or {})
+    for window in range(6):
+        os.sched_setaffinity(0, CPUS[1 if window == DISTURBED else 0])
+        segment("window", 8 * MIB).close()
+        node = drifts.add(value_of(numastat()) or {})[0]
+        told.append({"remote": value_of(node.remote), "change": value_of(node.change)})
+    return told
+
+
+def remote() -> dict[str, Any]:
+    """On CPUs of node 1 from its start, its memory bound to node 0."""
+    code = (
+        "import mmap; from workloads.rl_sampling.placing import bind, touch\n"
+        f"memory = mmap.mmap(-1, {REMOTE_MIB * MIB}, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
+        "bind(memory, {0}); touch(memory); print(flush=True)\n"
+        "while True: touch(memory)"
+    )
+    os.sched_setaffinity(0, CPUS[1])
+    program = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    try:
+        assert program.stdout and program.stdout.readline()
+        return memory_command("--pid", str(program.pid))
+    finally:
+        program.kill()
+        program.wait()
+
+
+def queue() -> dict[str, Any]:
+    os.sched_setaffinity(0, CPUS[1])
+    told: dict[str, Any] = {}
+    for place in (Place.RIGHT, Place.WRONG):
+        with workload(place):
+            told[place] = memory_command()
+            if place is Place.WRONG:
+                told["text"] = run_tailtrace("memory").stdout
+    with workload(Place.MOVED):
+        told["moving"] = [memory_command()]
+        end = time.monotonic() + MOVING_S
+        while time.monotonic() < end and on_node_1(told["moving"][-1]) < 0.9:
+            told["moving"].append(memory_command())
+    return told
+
+
+def on_node_1(told: dict[str, Any]) -> float:
+    pages = told["segments"][0]["pages"]["by_node"]
+    return float(pages.get("1", 0) / sum(pages.values()))
+
+
+@contextmanager
+def workload(place: Place) -> Iterator[None]:
+    """On CPUs of node 1 alone, from the first steps of all its actors on."""
+    command = [sys.executable, "-m", "workloads.rl_sampling", "--variant", "affinity"]
+    program = subprocess.Popen([*command, "--queue", place, "--duration", "600", *ALL_SLOTS])
+    try:
+        processes, targets = Processes(Config()), set()
+        while len(targets) < 5:
+            assert program.poll() is None
+            time.sleep(0.2)
+            targets |= {target.pid for target in processes.scan().new}
+        yield
+    finally:
+        program.terminate()
+        program.wait()
+
+
+def memory_command(*arguments: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(run_tailtrace("memory", "--json", *arguments).stdout)
+    return told
+
+
+def run_tailtrace(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tracer.cli", *arguments]
+    return subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+
+
+if __name__ == "__main__":
+    for part in (exact, drift, remote, queue):
+        Path(os.environ["LAB_OUT"], part.__name__).write_text(json.dumps(part()))

@@ -1,0 +1,97 @@
+"""Where memory is in a guest of two real nodes, against where it was put."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab import kernels, vm
+from tests.lab import placement
+
+pytestmark = pytest.mark.lab
+
+PAGES_A_MIB = 256
+QUEUE = "/dev/shm/rl_sampling-"
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the guest wrote; one boot for all that is asked."""
+    run = tmp_path_factory.mktemp("placement") / "run"
+    command = [sys.executable, "-m", "tests.lab.placement"]
+    with vm.booted(kernels.fetch("6.12"), "two-node", command, run) as guest:
+        outcome = guest.wait()
+    assert outcome.status == 0, outcome.stderr
+    return outcome.files
+
+
+def read(told: Path, part: str) -> Any:
+    return json.loads((told / part).read_text())
+
+
+@pytest.mark.parametrize(
+    ("segment", "on_0", "on_1"),
+    [("small", 2 * PAGES_A_MIB, PAGES_A_MIB), ("huge", 2 * PAGES_A_MIB, 2 * PAGES_A_MIB)],
+)
+def test_small_segments_are_told_exactly_and_as_numa_maps_does(told, segment, on_0, on_1):
+    found = read(told, "exact")[segment]
+
+    assert found["move_pages"] == found["numa_maps"] == {"0": on_0, "1": on_1}
+    assert (found["error"], found["policy"]) == (0, "bind:0")
+
+
+def test_a_sampled_segment_is_told_within_its_stated_error(told):
+    found = read(told, "exact")["sampled"]
+    pages = found["move_pages"]
+
+    assert found["numa_maps"] == {"0": 64 * PAGES_A_MIB, "1": 32 * PAGES_A_MIB}
+    assert 0 < found["error"] < 0.016
+    # 19 of 20 samples are within the error; one in thousands is beyond twice of it.
+    assert abs(pages["1"] / sum(pages.values()) - 1 / 3) < 2 * found["error"]
+
+
+def test_drift_rises_within_one_window_and_returns(told):
+    windows = read(told, "drift")
+    disturbed = windows.pop(placement.DISTURBED)
+
+    assert disturbed["remote"] > 0.9
+    assert disturbed["change"] > 0.8
+    assert all(abs(window["change"]) < 0.1 for window in windows[1:])
+
+
+def test_memory_on_the_other_node_is_told_to_a_fiftieth(told):
+    (process,) = read(told, "remote")["processes"]
+    bound = placement.REMOTE_MIB * PAGES_A_MIB
+
+    assert process["pages"]["by_node"]["0"] == pytest.approx(bound, rel=0.02)
+    assert set(process["ran_seconds"]) == {"1"}
+    assert process["mismatch"] == pytest.approx(
+        process["pages"]["by_node"]["0"] / sum(process["pages"]["by_node"].values())
+    )
+
+
+def findings_on_the_queue(told: dict[str, Any]) -> list[str]:
+    seen = [finding["seen"] for finding in told["findings"]]
+    return [each for each in seen if QUEUE in each]
+
+
+def test_the_queue_on_the_right_node_is_no_finding(told):
+    assert findings_on_the_queue(read(told, "queue")["right"]) == []
+
+
+def test_the_queue_on_the_wrong_node_is_named(told):
+    (finding,) = findings_on_the_queue(read(told, "queue")["wrong"])
+
+    assert finding.startswith(f"100 % on node 0 of {QUEUE}")
+    assert "its threads ran 100 % on node 1; rl-" in finding
+    assert finding.endswith("is pinned to node 1, memory unbound")
+
+
+def test_the_balancer_is_seen_to_move_the_queue(told):
+    first, *_, last = read(told, "queue")["moving"]
+
+    assert placement.on_node_1(last) > 0.9 > placement.on_node_1(first)

@@ -122,8 +122,9 @@ CAPABILITIES: dict[str, str] = {
     "gpu": "waits in an accelerator's driver",
     "steal": "time that the hypervisor took",
     "placement": "on which NUMA node memory is, against where threads run",
+    "remote access": "which single accesses to memory went to another node",
 }
-OPTIONAL_CAPABILITIES = frozenset({"gpu", "steal", "placement"})
+OPTIONAL_CAPABILITIES = frozenset({"gpu", "steal", "placement", "remote access"})
 """Rightly missing on some machines: without a hypervisor nothing is stolen, with one node nothing
 is remote."""
 

@@ -12,6 +12,7 @@ from tracer.host.machine import Machine
 from tracer.judge import locality
 from tracer.kernel.btf import Btf, wire
 from tracer.kernel.hooks import plan
+from tracer.memory.accesses import remote_accesses
 from tracer.targets.mark_file import Reason
 
 
@@ -38,7 +39,7 @@ def test_every_reason_to_refuse_a_mark_page_is_named():
 
 def test_capabilities_are_those_that_are_probed():
     probed = [capability.name for capability in plan(Btf.of_kernel()).capabilities]
-    probed.append(locality.placement(Machine.read()).name)
+    probed += [locality.placement(Machine.read()).name, remote_accesses().name]
 
     assert sorted(probed) == sorted(catalog.CAPABILITIES)
     assert catalog.CAPABILITIES.keys() >= catalog.OPTIONAL_CAPABILITIES

@@ -17,6 +17,7 @@ from tracer.judge.findings import Sure
 from tracer.judge.memory import as_dict, as_lines
 from tracer.judge.misplaced import misplaced
 from tracer.judge.placement import Verdict, judge, mismatch_by_tenant, segment_name
+from tracer.memory.devices import Accelerator
 from tracer.memory.numastat import Counts, Drift
 from tracer.memory.pages import Pages
 from tracer.memory.pinning import Placed
@@ -28,13 +29,21 @@ from tracer.model import Target
 ON_1 = Placed(Allowed(frozenset({2, 3}), frozenset({0, 1})), frozenset({1}), Known("default"))
 
 
-def user(pid=7, *, runs=None, private=None, pinned=ON_1, tenant="chat"):
+CARDS = {
+    "0000:3b:00.0": Accelerator("0000:3b:00.0", Known(0), Known(frozenset()), ()),
+    "0000:af:00.0": Accelerator("0000:af:00.0", Known(1), Known(frozenset()), ()),
+    "0000:d8:00.0": Accelerator("0000:d8:00.0", Unknown("-1"), Unknown(""), ()),
+}
+
+
+def user(pid=7, *, runs=None, private=None, pinned=ON_1, tenant="chat", accelerators=()):
     pages = Unknown("it has ended") if private is None else Known(Pages(private))
     return TargetMemory(
         Target(1, pid, 0, "engine", tenant),
         {1: 5.0} if runs is None else runs,
         Known(ProcessMemory(pages, {}, {}, {})),
         Known(((pinned, 3),)),
+        Known(frozenset(accelerators)),
         0.001,
     )
 
@@ -46,7 +55,7 @@ def queue(pages, *, policy="default", pids=(7,), error=0.0):
 
 
 def state(*segments, users=None, drift=None):
-    return MemoryState(2.0, Known({}), drift or {}, tuple(users or [user()]), segments, 0)
+    return MemoryState(2.0, Known({}), drift or {}, tuple(users or [user()]), segments, CARDS, 0)
 
 
 def verdict_on(segment, *rules, **runs):
@@ -146,6 +155,17 @@ def test_a_process_whose_private_memory_is_elsewhere_is_named():
 )
 def test_nothing_is_said_of_a_process_that_is(seen):
     assert [] == list(misplaced(judge(state(users=[seen]))))
+
+
+def test_a_card_on_the_other_socket_is_named():
+    seen = user(private={1: 100}, accelerators=CARDS)
+
+    (finding,) = misplaced(judge(state(users=[seen])))
+
+    assert finding.seen == (
+        "accelerator 0000:3b:00.0 is on node 0; engine (pid 7), which has it open, ran 100 % on"
+        " node 1, 100 % on node 1 of its private memory"
+    )
 
 
 def test_shared_segments_count_for_each_user_and_tenants_are_summed():

@@ -25,7 +25,6 @@ from tracer.agent.naming import RunnerNames
 from tracer.agent.own import by_name, machine_families, own_families
 from tracer.agent.pages import Pages
 from tracer.config import Config
-from tracer.judge.placement import Placement
 from tracer.kernel.btf import Btf, wire
 from tracer.kernel.hooks import plan
 from tracer.kernel.trace import KernelTrace
@@ -34,6 +33,7 @@ from tracer.ledger.join import Join
 from tracer.ledger.labels import Labels
 from tracer.ledger.summary import Summary, summarise
 from tracer.ledger.totals import Totals
+from tracer.memory.accesses import remote_accesses
 from tracer.model import Capability, Family, Names, Records, Steps, Target, join_records, take_rows
 from tracer.record.increments import Increments
 from tracer.record.meta import Meta
@@ -76,12 +76,7 @@ class Agent:
 
     @property
     def capabilities(self) -> tuple[Capability, ...]:
-        return (*self._plan.capabilities, self._memory.capability)
-
-    @property
-    def placement(self) -> Placement | None:
-        """Of memory, in the last window; None before its end, and where it cannot be told."""
-        return self._memory.placement
+        return (*self._plan.capabilities, self.memory.capability, remote_accesses())
 
     @property
     def names(self) -> Names:
@@ -94,7 +89,7 @@ class Agent:
 
     def __enter__(self) -> Agent:
         self._undo.enter_context(self._kernel)
-        self._memory = Memory.here(self._config, self._config.window_seconds)
+        self.memory = Memory.here(self._config, self._config.window_seconds)
         self._pages = Pages(self._kernel, self._slots)
         self._totals = Totals(
             self._pages.names,
@@ -134,7 +129,7 @@ class Agent:
             fill = self.read()
             if now >= next_second:
                 self.follow()
-                self._memory.tick(self.targets)
+                self.memory.tick(self.targets)
                 self._totals.add_deschedules(self._slots.names, self._kernel.histograms, now)
                 every_second()
                 next_second = now + SECOND
@@ -213,7 +208,7 @@ class Agent:
         yield by_name(catalog.LOST, {loss.name: losses[loss.name] for loss in catalog.LOSSES})
         yield by_name(catalog.TARGETS, Counter(target.tenant for target in self.targets))
         yield from machine_families(self.capabilities)
-        yield from self._memory.families()
+        yield from self.memory.families()
         yield from own_families(self._drain_seconds, self._kernel.run_times())
 
     def summary(self) -> Summary:

@@ -33,6 +33,7 @@ from tracer.kernel.btf import Btf
 from tracer.kernel.hooks import plan
 from tracer.kernel.trace import KernelTrace
 from tracer.ledger.summary import Summary
+from tracer.memory.accesses import remote_accesses
 from tracer.memory.syscalls import why_not
 from tracer.model import Target
 from tracer.record.recorder import Recorder
@@ -58,7 +59,8 @@ def check(arguments: argparse.Namespace) -> int:
     here = plan(Btf.of_kernel())
     with KernelTrace(here, settings.tenants.max + 1, int(settings.outlier_ms * 1e6)) as kernel:
         instructions = kernel.verified_instructions()
-    capabilities = [*here.capabilities, locality.placement(Machine.read(), why_not())]
+    placement = locality.placement(Machine.read(), why_not())
+    capabilities = [*here.capabilities, placement, remote_accesses()]
     if arguments.json:
         plain = [asdict(each) for each in capabilities]
         _print_json({"capabilities": plain, "verified_instructions": instructions})
@@ -149,7 +151,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         agent.run(_until(arguments.duration), every_second)
         summary = agent.summary()
-    return _print_report(summary, arguments.json)
+    return _print_report(summary, arguments.json, agent.memory)
 
 
 def record(arguments: argparse.Namespace) -> int:
@@ -166,7 +168,7 @@ def record(arguments: argparse.Namespace) -> int:
         agent.run(_until(arguments.duration), write)
         file.write(agent.window())
         summary = agent.summary()
-    return _print_report(summary, arguments.json)
+    return _print_report(summary, arguments.json, agent.memory)
 
 
 def report(arguments: argparse.Namespace) -> int:
@@ -244,11 +246,15 @@ def _print_json(value: object) -> None:
     print()
 
 
-def _print_report(summary: Summary, as_json: bool) -> int:
+def _print_report(summary: Summary, as_json: bool, figures: Memory | None = None) -> int:
+    """``figures`` are of an agent that has just run."""
+    placement = figures.placement if figures else None
     if as_json:
-        _print_json(reporter.as_dict(summary))
+        memory = placement and memory_report.as_dict(placement)
+        _print_json(reporter.as_dict(summary) | ({"memory": memory} if figures else {}))
     else:
-        _print(reporter.report(summary))
+        of_memory = memory_report.section(placement, figures.capability) if figures else ()
+        _print([*reporter.report(summary), *of_memory])
     return 0
 
 

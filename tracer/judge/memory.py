@@ -12,33 +12,46 @@ from tracer.judge.misplaced import in_words, misplaced
 from tracer.judge.placement import Placement, SegmentVerdict, TargetVerdict
 from tracer.judge.words import clipped, compact, count, duration
 from tracer.memory.numastat import Drift
-from tracer.memory.pages import Pages, shares
+from tracer.memory.pages import PAGE, Pages, shares
+from tracer.memory.watch import MemoryState
+from tracer.model import Capability
 from tracer.targets.text import visible
 
 _ROWS = 12
 _NODES = "{:5} {:>10} {:>9} {:>9} {:>9} {:>10}"
-_PROCESSES = "{:16} {:>8}  {:22} {:27} {:>9} {:>9}"
-_SEGMENTS = "{:26} {:>9}  {:27} {:>7} {:>5}  {}"
+_PROCESSES = "{:16} {:>8}  {:22} {:22} {:>9} {:>10}"
+_SEGMENTS = "{:24} {:>15}  {:22} {:>6} {:>5}  {}"
 
 
 def as_lines(placement: Placement) -> Iterator[str]:
     state = placement.state
     findings = list(misplaced(placement))
-    looked_at = [
-        f"{len(state.targets):,} process{'' if len(state.targets) == 1 else 'es'}",
-        count(len(state.segments), "shared segment"),
-        f"{count(len(findings), 'finding')} in {duration(state.seconds)}",
-    ]
-    yield f"tailtrace: {', '.join(looked_at)}"
+    result = f"{count(len(findings), 'finding')} in {duration(state.seconds)}"
+    yield f"tailtrace: {_looked_at(state)}, {result}"
     yield from ("", *_nodes(state.numastat, state.drift))
     if placement.targets:
         yield from ("", *_processes(placement.targets))
     if placement.segments:
         yield from ("", *_segments(placement.segments))
+    for address, accelerator in state.accelerators.items():
+        node = accelerator.node
+        told = f"node {node.value}" if isinstance(node, Known) else f"node unknown: {node.reason}"
+        yield from wrapped(f"accelerator {address}  ", told)
     if state.more_segments:
         yield f"and {count(state.more_segments, 'smaller segment')}: memory.max_segments"
     for finding in findings:
         yield from ("", *finding_lines(finding))
+
+
+def section(placement: Placement | None, capability: Capability) -> Iterator[str]:
+    """Of the report: what is misplaced, or why that cannot be told."""
+    if not capability.available:
+        yield from ("", *wrapped("", f"placement: cannot be told here: {capability.reason}"))
+    elif placement:
+        found = [finding.seen for finding in misplaced(placement)]
+        yield from ("", "Where memory is")
+        for seen in found or [f"where it should be, of {_looked_at(placement.state)}"]:
+            yield from wrapped("  ", seen)
 
 
 def as_dict(placement: Placement) -> dict[str, Any]:
@@ -58,9 +71,18 @@ def as_dict(placement: Placement) -> dict[str, Any]:
         ],
         "processes": [_process_as_dict(each) for each in placement.targets],
         "segments": [_segment_as_dict(each) for each in placement.segments],
+        "accelerators": {
+            address: {"node": _plain(each.node), "behind": each.behind}
+            for address, each in state.accelerators.items()
+        },
         "more_segments": state.more_segments,
         "findings": [asdict(finding) for finding in misplaced(placement)],
     }
+
+
+def _looked_at(state: MemoryState) -> str:
+    processes = f"{len(state.targets):,} process{'' if len(state.targets) == 1 else 'es'}"
+    return f"{processes}, {count(len(state.segments), 'shared segment')}"
 
 
 def _nodes(counts: Fact[object], drift: Mapping[int, Drift]) -> Iterator[str]:
@@ -75,7 +97,7 @@ def _nodes(counts: Fact[object], drift: Mapping[int, Drift]) -> Iterator[str]:
 
 
 def _processes(targets: tuple[TargetVerdict, ...]) -> Iterator[str]:
-    titles = "PROCESS", "PID", "THREADS RAN", "MEMORY", "MISMATCH", "LOOK TOOK"
+    titles = "PROCESS", "PID", "RAN ON NODE", "MEMORY ON NODE", "MISMATCH", "LOOK TOOK"
     yield _PROCESSES.format(*titles)
     for each in sorted(targets, key=lambda each: -(value_of(each.mismatch) or 0.0))[:_ROWS]:
         target = each.seen.target
@@ -83,7 +105,7 @@ def _processes(targets: tuple[TargetVerdict, ...]) -> Iterator[str]:
         yield _PROCESSES.format(
             clipped(target.name, 16),
             target.pid,
-            in_words(shares(each.seen.runs)) or "nowhere",
+            in_words(shares(each.seen.runs), "") or "nowhere",
             _pages(each.pages),
             "-" if mismatch is None else f"{mismatch:.2f}",
             duration(each.seen.cost_seconds),
@@ -95,12 +117,14 @@ def _processes(targets: tuple[TargetVerdict, ...]) -> Iterator[str]:
 
 
 def _segments(segments: tuple[SegmentVerdict, ...]) -> Iterator[str]:
-    yield _SEGMENTS.format("SHARED SEGMENT", "SIZE", "MEMORY", "ERROR", "USERS", "VERDICT")
+    yield _SEGMENTS.format(
+        "SHARED SEGMENT", "MIB IN MEMORY", "ON NODE", "ERROR", "USERS", "VERDICT"
+    )
     for each in segments[:_ROWS]:
         pages = each.segment.pages
         yield _SEGMENTS.format(
-            clipped(each.name, 26),
-            f"{each.segment.bytes / 2**20:,.1f} MiB",
+            clipped(each.name, 24),
+            f"{_mib(pages.total * PAGE)} of {_mib(each.segment.bytes)}",
             _pages(Known(pages)),
             f"{100 * pages.error:.1f} %" if pages.error else "exact",
             len(each.segment.pids),
@@ -115,8 +139,12 @@ def _segments(segments: tuple[SegmentVerdict, ...]) -> Iterator[str]:
         yield f"and {len(segments) - _ROWS} more"
 
 
+def _mib(size: int) -> str:
+    return f"{size / 2**20:,.1f}"
+
+
 def _pages(pages: Fact[Pages]) -> str:
-    return "unknown" if isinstance(pages, Unknown) else in_words(pages.value.shares) or "none"
+    return "unknown" if isinstance(pages, Unknown) else in_words(pages.value.shares, "") or "none"
 
 
 def _percent(fact: Fact[float], sign: str = "") -> str:
@@ -141,6 +169,7 @@ def _process_as_dict(each: TargetVerdict) -> dict[str, Any]:
             }
             for placed, threads in pinning
         ],
+        "accelerators": sorted(value_of(each.seen.accelerators) or ()),
         "look_seconds": each.seen.cost_seconds,
     }
 

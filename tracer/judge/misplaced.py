@@ -15,6 +15,7 @@ from tracer.judge.placement import (
     main_node,
     part_on,
 )
+from tracer.memory.devices import Accelerator
 from tracer.memory.numa_maps import DEFAULT
 from tracer.memory.pages import Pages, mismatch, shares
 from tracer.memory.watch import TargetMemory
@@ -27,12 +28,15 @@ def misplaced(placement: Placement) -> Iterator[Finding]:
             yield _segment(segment, [users[pid] for pid in segment.segment.pids])
     for target in placement.targets:
         yield from _process(target)
+        yield from _accelerators(target, placement.state.accelerators)
 
 
-def in_words(by_node: Mapping[int, float]) -> str:
+def in_words(by_node: Mapping[int, float], node_word: str = "node ") -> str:
     """``83 % on node 0``; the largest share first, without those that round to nothing."""
     told = sorted(by_node.items(), key=lambda item: -item[1])
-    return ", ".join(f"{100 * share:.0f} % on node {node}" for node, share in told if share > 0.005)
+    return ", ".join(
+        f"{100 * share:.0f} % on {node_word}{node}" for node, share in told if share > 0.005
+    )
 
 
 def _segment(each: SegmentVerdict, users: list[TargetMemory]) -> Finding:
@@ -66,6 +70,27 @@ def _process(each: TargetVerdict) -> Iterator[Finding]:
             f" {in_words(ran)}; it is {_bound(each.seen)}",
             "its threads reach their own memory across the interconnect",
             "bind threads and memory to one node (numactl --cpunodebind --membind)",
+        )
+
+
+def _accelerators(each: TargetVerdict, there: Mapping[str, Accelerator]) -> Iterator[Finding]:
+    """Buffers go from where the threads and their memory are to the device, and back."""
+    ran, private = shares(each.seen.runs), value_of(each.private)
+    main = main_node(ran)
+    for address in sorted(value_of(each.seen.accelerators) or ()):
+        node = value_of(there[address].node) if address in there else None
+        if main is None or node is None or node == main:
+            continue  # not known, or near
+        memory = f", {in_words(private.shares)} of its private memory" if private else ""
+        yield Finding(
+            "remote_accelerator",
+            Weight.COSTS,
+            Sure.CERTAIN,
+            f"accelerator {address} is on node {node}; {_who(each.seen)}, which has it open, ran"
+            f" {in_words(ran)}{memory}",
+            "each buffer crosses the interconnect on its way to the device and back",
+            f"run it and bind its memory on node {node} (numactl --cpunodebind={node}"
+            f" --membind={node}; topologyManagerPolicy: single-numa-node)",
         )
 
 

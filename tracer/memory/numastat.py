@@ -2,8 +2,9 @@
 Which node the kernel took pages from, for whom, and how that drifts.
 
 The counters (Documentation/admin-guide/numastat.rst) are of allocations of base pages, by the node
-that served: ``local_node`` for a CPU of its own, ``other_node`` for a CPU of another. Huge pages of
-hugetlbfs are not in them, and no access to memory is. ``numa_foreign`` is on the node that was
+that served: ``local_node`` for a CPU of its own, ``other_node`` for a CPU of another. A transparent
+huge page counts once (``zone_statistics`` of mm/page_alloc.c), pages of hugetlbfs do not, and no
+access to memory does. ``numa_foreign`` is on the node that was
 wanted and did not serve.
 """
 

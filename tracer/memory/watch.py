@@ -16,6 +16,7 @@ import numpy as np
 
 from tracer.host.facts import Fact, Known, Unknown
 from tracer.host.topology import Node
+from tracer.memory.devices import Accelerator, accelerators, opened
 from tracer.memory.numastat import ByNode, Drift, Drifts, numastat
 from tracer.memory.pages import Ask
 from tracer.memory.pinning import Placed, pinning
@@ -38,6 +39,9 @@ class TargetMemory:
 
     memory: Fact[ProcessMemory]
     pinning: Fact[tuple[tuple[Placed, int], ...]]
+    accelerators: Fact[frozenset[str]]
+    """Addresses of those that it has open."""
+
     cost_seconds: float
     """That the last look at its memory took."""
 
@@ -57,6 +61,9 @@ class MemoryState:
     segments: tuple[Segment, ...]
     """The largest first."""
 
+    accelerators: Mapping[str, Accelerator]
+    """Of the machine, by address."""
+
     more_segments: int
     """Those beyond the number that is looked at."""
 
@@ -70,6 +77,7 @@ class _Seen:
     memory_due: float = 0.0
     memory: Fact[ProcessMemory] = _NOT_YET
     pinning: Fact[tuple[tuple[Placed, int], ...]] = _NOT_YET
+    accelerators: Fact[frozenset[str]] = _NOT_YET
     cost_seconds: float = 0.0
 
 
@@ -92,6 +100,7 @@ class Watch:
         self._ask, self._proc, self._sys, self._clock = ask, proc, sys, clock
         self._random = np.random.default_rng()
         self._runs = RunTimes(self._nodes, proc)
+        self._accelerators = accelerators(sys)
         self._drifts = Drifts()
         self._seen: dict[int, _Seen] = {}
         self._opened = clock()
@@ -138,6 +147,7 @@ class Watch:
         pid = seen.target.pid
         seen.memory = memory_of(pid, self._ask, self._random, self._proc)
         seen.pinning = pinning(pid, self._nodes, self._proc)
+        seen.accelerators = opened(pid, self._proc, self._sys)
         seen.cost_seconds = time.perf_counter() - began
         seen.memory_due = now + max(self._window, _REST * seen.cost_seconds)
 
@@ -162,6 +172,7 @@ class Watch:
             drift=self._drifts.add(counts.value) if isinstance(counts, Known) else {},
             targets=self._targets(),
             segments=tuple(found),
+            accelerators=self._accelerators,
             more_segments=more,
         )
         self._opened = now
@@ -175,6 +186,7 @@ class Watch:
                 self._runs.take(pid),
                 seen.memory,
                 seen.pinning,
+                seen.accelerators,
                 seen.cost_seconds,
             )
             for pid, seen in self._seen.items()

@@ -141,6 +141,24 @@ def test_one_process_s_memory_is_looked_at_in_each_tick(machine):
     assert looks == [1, 2, 3, 3]
 
 
+def test_what_took_long_is_not_looked_at_again_soon(machine):
+    target, clock = machine.process(7, queue([0])), Clock()
+    looking = Watch(
+        *(NODES, 10, 32),
+        pace=10**9,
+        ask=machine.ask,
+        proc=machine.proc,
+        sys=machine.sys,
+        clock=clock,
+    )
+    ends = 0
+    for _ in range(5):
+        clock.now += 10
+        ends += looking.tick([target]) is not None
+
+    assert (ends, len(machine.asked)) == (1, 1)
+
+
 def test_a_target_that_ended_or_was_replaced_is_forgotten(machine):
     clock = Clock()
     looking = watch(machine, clock, window=10)

@@ -14,7 +14,7 @@ from tracer.judge import locality
 from tracer.judge.placement import Placement, judge, mismatch_by_tenant
 from tracer.ledger.labels import Labels
 from tracer.memory.syscalls import why_not
-from tracer.memory.watch import Watch
+from tracer.memory.watch import PACE, Watch
 from tracer.model import Capability, Family, Target
 
 PRIVATE = "private"
@@ -25,10 +25,11 @@ class Memory:
     """Watches the targets' memory, and keeps what the last window told."""
 
     @classmethod
-    def here(cls, config: Config, window_seconds: float) -> Memory:
+    def here(cls, config: Config, window_seconds: float, pace: int = PACE) -> Memory:
+        """``pace`` is how many times longer than its looks it rests."""
         machine = Machine.read()
         nodes = value_of(machine.topology.nodes) or ()
-        watch = Watch(nodes, window_seconds, config.memory.max_segments)
+        watch = Watch(nodes, window_seconds, config.memory.max_segments, pace=pace)
         return cls(config, locality.placement(machine, why_not()), watch)
 
     def __init__(self, config: Config, capability: Capability, watch: Watch) -> None:

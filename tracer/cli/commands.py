@@ -108,7 +108,7 @@ def memory(arguments: argparse.Namespace) -> int:
     last window decides, and those before it are what is usual.
     """
     settings = _settings(arguments)
-    figures = Memory.here(settings, arguments.seconds)
+    figures = Memory.here(settings, arguments.seconds, pace=0)
     if not figures.capability.available:
         raise UnavailableError(f"no telling where memory is: {figures.capability.reason}")
     targets, processes = [_target(pid) for pid in arguments.pid or ()], Processes(settings)

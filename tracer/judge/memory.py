@@ -17,7 +17,7 @@ from tracer.memory.watch import MemoryState
 from tracer.model import Capability
 from tracer.targets.text import visible
 
-_ROWS = 12
+_ROWS, _KINDS = 12, 3
 _NODES = "{:5} {:>10} {:>9} {:>9} {:>9} {:>10}"
 _PROCESSES = "{:16} {:>8}  {:22} {:22} {:>9} {:>10}"
 _SEGMENTS = "{:24} {:>15}  {:22} {:>6} {:>5}  {}"
@@ -110,10 +110,19 @@ def _processes(targets: tuple[TargetVerdict, ...]) -> Iterator[str]:
             "-" if mismatch is None else f"{mismatch:.2f}",
             duration(each.seen.cost_seconds),
         )
-        if isinstance(each.pages, Unknown):
-            yield from wrapped("  ", each.pages.reason)
+        yield from wrapped("  ", "; ".join(_bindings(each)))
     if len(targets) > _ROWS:
         yield f"and {len(targets) - _ROWS} more"
+
+
+def _bindings(each: TargetVerdict) -> Iterator[str]:
+    """Of the most frequent kinds of its threads; before them why its memory is not known."""
+    if isinstance(each.pages, Unknown):
+        yield each.pages.reason
+    for placed, threads in (value_of(each.seen.pinning) or ())[:_KINDS]:
+        policy = placed.policy.value if isinstance(placed.policy, Known) else "unknown"
+        on, of = format_cpus(placed.allowed.cpus), format_cpus(placed.allowed.nodes)
+        yield f"{count(threads, 'thread')} on CPUs {on}, policy {policy} of nodes {of}"
 
 
 def _segments(segments: tuple[SegmentVerdict, ...]) -> Iterator[str]:

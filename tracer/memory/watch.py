@@ -26,7 +26,9 @@ from tracer.memory.segments import Segment, segments
 from tracer.memory.syscalls import nodes_of_pages
 from tracer.model import Target
 
-_REST = 1000  # times what a look took pass until the next of the same kind
+PACE = 1000
+"""Times what a look took pass until the next of the same kind: a thousandth of a CPU for each."""
+
 _RUN_LOOKS = 6  # at the threads of a process, in each window
 _NOT_YET = Unknown("it was not looked at yet")
 
@@ -90,6 +92,7 @@ class Watch:
         window_seconds: float,
         most_segments: int,
         *,
+        pace: int = PACE,
         ask: Ask = nodes_of_pages,
         proc: Path = Path("/proc"),
         sys: Path = Path("/sys"),
@@ -97,6 +100,7 @@ class Watch:
     ) -> None:
         self._nodes = tuple(nodes)
         self._window, self._most_segments = window_seconds, most_segments
+        self._pace = pace
         self._ask, self._proc, self._sys, self._clock = ask, proc, sys, clock
         self._random = np.random.default_rng()
         self._runs = RunTimes(self._nodes, proc)
@@ -140,7 +144,7 @@ class Watch:
     def _look_at_threads(self, seen: _Seen, now: float) -> None:
         began = time.perf_counter()
         self._runs.look(seen.target.pid)
-        seen.run_due = now + max(self._window / _RUN_LOOKS, _rest(began))
+        seen.run_due = now + max(self._window / _RUN_LOOKS, self._rest(began))
 
     def _look_at_memory(self, seen: _Seen, now: float) -> None:
         began = time.perf_counter()
@@ -149,7 +153,7 @@ class Watch:
         seen.pinning = pinning(pid, self._nodes, self._proc)
         seen.accelerators = opened(pid, self._proc, self._sys)
         seen.cost_seconds = time.perf_counter() - began
-        seen.memory_due = now + max(self._window, _REST * seen.cost_seconds)
+        seen.memory_due = now + max(self._window, self._rest(began))
 
     def _close(self, now: float) -> MemoryState:
         began = time.perf_counter()
@@ -176,7 +180,7 @@ class Watch:
             more_segments=more,
         )
         self._opened = now
-        self._ends = now + max(self._window, _rest(began))
+        self._ends = now + max(self._window, self._rest(began))
         return state
 
     def _targets(self) -> tuple[TargetMemory, ...]:
@@ -192,6 +196,5 @@ class Watch:
             for pid, seen in self._seen.items()
         )
 
-
-def _rest(began: float) -> float:
-    return _REST * (time.perf_counter() - began)
+    def _rest(self, began: float) -> float:
+        return self._pace * (time.perf_counter() - began)

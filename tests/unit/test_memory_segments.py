@@ -78,6 +78,14 @@ def test_a_process_that_ended_meanwhile_is_unknown(machine):
     assert isinstance(memory_of(8, machine.ask, RANDOM, machine.proc), Unknown)
 
 
+def test_a_process_with_more_areas_than_are_read_is_unknown(machine):
+    machine.process(7, Piece(start=HEAP, nodes=[0], path="[heap]"))
+    maps = machine.proc / "7/maps"
+    maps.write_text(maps.read_text() * 65_531)
+
+    assert "more than 65,530 areas" in memory_of(7, machine.ask, RANDOM, machine.proc).reason
+
+
 def test_pages_of_a_segment_are_asked_of_each_user_until_one_knows(machine):
     machine.process(7, queue([0, -1, -1, -1]))
     machine.process(8, queue([-1, 1, -1, -1], start=0x7E0000000000))

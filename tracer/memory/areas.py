@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -59,13 +60,17 @@ class Area:
 
 
 def areas(pid: int, proc: Path = Path("/proc")) -> Fact[tuple[Area, ...]]:
-    listed = text(proc / str(pid) / "maps")
-    if isinstance(listed, Unknown):
-        return listed
-    lines = listed.value.splitlines()
+    path = proc / str(pid) / "maps"
+    try:
+        with path.open(errors="replace") as file:
+            lines = list(islice(file, _MOST + 1))
+    except FileNotFoundError:
+        return Unknown("it has ended")
+    except OSError as e:
+        return Unknown(f"{path}: {e.strerror}")
     if len(lines) > _MOST:
-        return Unknown(f"{listed.source} has {len(lines):,} areas, more than {_MOST:,}")
-    return Known(tuple(_parse(lines)), listed.source)
+        return Unknown(f"{path} has more than {_MOST:,} areas")
+    return Known(tuple(_parse(lines)), str(path))
 
 
 def shared_memory(
@@ -115,7 +120,7 @@ def addresses_in(
 
 def _parse(lines: Iterable[str]) -> Iterator[Area]:
     for line in lines:
-        if fields := _LINE.fullmatch(line):
+        if fields := _LINE.fullmatch(line.rstrip("\n")):
             device = int(fields["major"], 16), int(fields["minor"], 16)
             yield Area(
                 int(fields["start"], 16),

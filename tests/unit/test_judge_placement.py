@@ -120,8 +120,8 @@ def test_a_misplaced_queue_is_named_with_its_user_s_pinning():
     (finding,) = misplaced(judge(state(queue({0: 83, 1: 17}))))
 
     assert finding.seen == (
-        "83 % on node 0, 17 % on node 1 of /dev/shm/rl_sampling-*, expected on node 1: where its"
-        " threads run; engine (pid 7) is pinned to node 1, memory unbound"
+        "/dev/shm/rl_sampling-* is 83 % on node 0, 17 % on node 1, but expected on node 1 (where"
+        " its threads run); engine (pid 7) is pinned to node 1, memory unbound"
     )
     assert finding.sure is Sure.CERTAIN
 
@@ -129,7 +129,7 @@ def test_a_misplaced_queue_is_named_with_its_user_s_pinning():
 def test_a_queue_bound_to_the_wrong_node_is_where_it_should_be_and_still_remote():
     (finding,) = misplaced(judge(state(queue({0: 100}, policy="bind:0", error=0.01))))
 
-    assert "its threads ran 100 % on node 1" in finding.seen
+    assert "is 100 % on node 0, but its threads ran 100 % on node 1;" in finding.seen
     assert finding.sure is Sure.LIKELY
 
 
@@ -137,7 +137,7 @@ def test_a_process_whose_private_memory_is_elsewhere_is_named():
     (finding,) = misplaced(judge(state(users=[user(private={0: 900, 1: 100})])))
 
     assert finding.seen == (
-        "90 % on node 0, 10 % on node 1 of the private memory of engine (pid 7), which ran 100 % on"
+        "private memory of engine (pid 7) is 90 % on node 0, 10 % on node 1, but it ran 100 % on"
         " node 1; it is pinned to node 1, memory unbound"
     )
 
@@ -163,8 +163,8 @@ def test_a_card_on_the_other_socket_is_named():
     (finding,) = misplaced(judge(state(users=[seen])))
 
     assert finding.seen == (
-        "accelerator 0000:3b:00.0 is on node 0; engine (pid 7), which has it open, ran 100 % on"
-        " node 1, 100 % on node 1 of its private memory"
+        "accelerator 0000:3b:00.0 is on node 0, but engine (pid 7), which uses it, ran 100 % on"
+        " node 1; its private memory is 100 % on node 1"
     )
 
 

@@ -45,12 +45,12 @@ def _segment(each: SegmentVerdict, users: list[TargetMemory]) -> Finding:
     should = f"its threads ran {in_words(shares(each.runs))}"
     if isinstance(each.expected, Known) and part_on(on, each.expected.value) < MOST:
         nodes = format_cpus(each.expected.value)
-        should = f"expected on node {nodes}: {each.expected.source}"
+        should = f"expected on node {nodes} ({each.expected.source})"
     return Finding(
         "misplaced_segment",
         Weight.COSTS,
         _sure(pages),
-        f"{in_words(on)} of {each.name}, {should}; {_who(busiest)} is {_bound(busiest)}",
+        f"{each.name} is {in_words(on)}, but {should}; {_who(busiest)} is {_bound(busiest)}",
         "every access from the other node crosses the interconnect, at about twice the latency",
         "bind it before its first touch (mbind, numactl --membind), or move it (migratepages)",
     )
@@ -66,7 +66,7 @@ def _process(each: TargetVerdict) -> Iterator[Finding]:
             "misplaced_process",
             Weight.COSTS,
             _sure(private),
-            f"{in_words(private.shares)} of the private memory of {_who(each.seen)}, which ran"
+            f"private memory of {_who(each.seen)} is {in_words(private.shares)}, but it ran"
             f" {in_words(ran)}; it is {_bound(each.seen)}",
             "its threads reach their own memory across the interconnect",
             "bind threads and memory to one node (numactl --cpunodebind --membind)",
@@ -81,12 +81,12 @@ def _accelerators(each: TargetVerdict, there: Mapping[str, Accelerator]) -> Iter
         node = value_of(there[address].node) if address in there else None
         if main is None or node is None or node == main:
             continue  # not known, or near
-        memory = f", {in_words(private.shares)} of its private memory" if private else ""
+        memory = f"; its private memory is {in_words(private.shares)}" if private else ""
         yield Finding(
             "remote_accelerator",
             Weight.COSTS,
             Sure.CERTAIN,
-            f"accelerator {address} is on node {node}; {_who(each.seen)}, which has it open, ran"
+            f"accelerator {address} is on node {node}, but {_who(each.seen)}, which uses it, ran"
             f" {in_words(ran)}{memory}",
             "each buffer crosses the interconnect on its way to the device and back",
             f"run it and bind its memory on node {node} (numactl --cpunodebind={node}"

@@ -141,8 +141,8 @@ def test_one_process_s_memory_is_looked_at_in_each_tick(machine):
     assert looks == [1, 2, 3, 3]
 
 
-def test_what_took_long_is_not_looked_at_again_soon(machine):
-    target, clock = machine.process(7, queue([0])), Clock()
+def test_after_what_took_long_nothing_is_looked_at_for_longer(machine):
+    targets, clock = [machine.process(pid, queue([0])) for pid in (7, 8)], Clock()
     looking = Watch(
         *(NODES, 10, 32),
         pace=10**9,
@@ -151,12 +151,14 @@ def test_what_took_long_is_not_looked_at_again_soon(machine):
         sys=machine.sys,
         clock=clock,
     )
-    ends = 0
+    states = []
     for _ in range(5):
         clock.now += 10
-        ends += looking.tick([target]) is not None
+        states += filter(None, [looking.tick(targets)])
 
-    assert (ends, len(machine.asked)) == (1, 1)
+    (state,) = states
+    assert [isinstance(seen.memory, Known) for seen in state.targets] == [True, False]
+    assert len(machine.asked) == 1
 
 
 def test_a_target_that_ended_or_was_replaced_is_forgotten(machine):

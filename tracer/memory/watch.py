@@ -1,12 +1,13 @@
 """
 Keeps an eye on where memory is and where threads run, a little at a time.
 
-Nothing here is urgent, and all of it costs: a process is looked at once in a window, its memory no
-more often than makes a thousandth of one CPU, and one process's memory at each tick.
+Nothing here is urgent, and all of it costs: the memory of one process is looked at in a tick, that
+of each at most once in a window, and every kind of look takes at most a thousandth of a CPU.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,9 +28,9 @@ from tracer.memory.syscalls import nodes_of_pages
 from tracer.model import Target
 
 PACE = 1000
-"""Times what a look took pass until the next of the same kind: a thousandth of a CPU for each."""
+"""Times what a look took pass until the next of the same kind."""
 
-_RUN_LOOKS = 6  # at the threads of a process, in each window
+_RUN_LOOKS = 6  # at all threads, in each window
 _NOT_YET = Unknown("it was not looked at yet")
 
 
@@ -75,8 +76,9 @@ class _Seen:
     """What is known of one target between windows."""
 
     target: Target
-    run_due: float = 0.0
-    memory_due: float = 0.0
+    looked: float = -math.inf
+    """When its memory was."""
+
     memory: Fact[ProcessMemory] = _NOT_YET
     pinning: Fact[tuple[tuple[Placed, int], ...]] = _NOT_YET
     accelerators: Fact[frozenset[str]] = _NOT_YET
@@ -107,6 +109,7 @@ class Watch:
         self._accelerators = accelerators(sys)
         self._drifts = Drifts()
         self._seen: dict[int, _Seen] = {}
+        self._runs_due = self._memory_due = -math.inf
         self._opened = clock()
         self._ends = self._opened + window_seconds
         self.busy_seconds = 0.0
@@ -124,12 +127,11 @@ class Watch:
 
     def _tick(self, targets: Sequence[Target], now: float) -> MemoryState | None:
         self._follow(targets)
-        for seen in self._seen.values():
-            if now >= seen.run_due:
-                self._look_at_threads(seen, now)
-        next_one = min(self._seen.values(), key=lambda seen: seen.memory_due, default=None)
-        if next_one and now >= next_one.memory_due:
-            self._look_at_memory(next_one, now)
+        if now >= self._runs_due:
+            self._look_at_threads(now)
+        longest_ago = min(self._seen.values(), key=lambda seen: seen.looked, default=None)
+        if longest_ago and now >= max(self._memory_due, longest_ago.looked + self._window):
+            self._look_at_memory(longest_ago, now)
         return self._close(now) if now >= self._ends else None
 
     def _follow(self, targets: Sequence[Target]) -> None:
@@ -141,10 +143,11 @@ class Watch:
         for pid, target in current.items():
             self._seen.setdefault(pid, _Seen(target))
 
-    def _look_at_threads(self, seen: _Seen, now: float) -> None:
+    def _look_at_threads(self, now: float) -> None:
         began = time.perf_counter()
-        self._runs.look(seen.target.pid)
-        seen.run_due = now + max(self._window / _RUN_LOOKS, self._rest(began))
+        for pid in self._seen:
+            self._runs.look(pid)
+        self._runs_due = now + max(self._window / _RUN_LOOKS, self._rest(began))
 
     def _look_at_memory(self, seen: _Seen, now: float) -> None:
         began = time.perf_counter()
@@ -153,12 +156,11 @@ class Watch:
         seen.pinning = pinning(pid, self._nodes, self._proc)
         seen.accelerators = opened(pid, self._proc, self._sys)
         seen.cost_seconds = time.perf_counter() - began
-        seen.memory_due = now + max(self._window, self._rest(began))
+        seen.looked, self._memory_due = now, now + self._rest(began)
 
     def _close(self, now: float) -> MemoryState:
         began = time.perf_counter()
-        for seen in self._seen.values():
-            self._runs.look(seen.target.pid)
+        self._look_at_threads(now)
         counts = numastat(self._proc, self._sys)
         found, more = segments(
             {

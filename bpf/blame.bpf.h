@@ -13,8 +13,7 @@
 #ifndef TAILTRACE_BLAME_BPF_H
 #define TAILTRACE_BLAME_BPF_H
 
-#include "compat.bpf.h"
-#include "maps.bpf.h"
+#include "limits.bpf.h"
 
 static __always_inline void wait_for(struct thread *t, u32 index, u64 now)
 {
@@ -82,10 +81,24 @@ __noinline int charge(struct piece *piece, const struct runner *who, u64 ns)
 struct walk {
 	struct thread *t;
 	struct cpu *cpu;
+	const struct want *want;
 	u64 until; /* what ran from here on is charged */
 	u64 longest_ns;
 	u32 longest; /* where it stands in cpu->runs; NR_RUNS: none */
 };
+
+/* Of the time between, what no limit took. */
+static __always_inline u64 unlimited(const struct want *want, u64 from, u64 until)
+{
+	u64 limited_from = want->limited_from_ns;
+	u64 limited_until = limited_from + want->limited_ns;
+
+	if (limited_from < from)
+		limited_from = from;
+	if (limited_until > until)
+		limited_until = until;
+	return until - from - (limited_until > limited_from ? limited_until - limited_from : 0);
+}
 
 /* Charges the i-th run from the newest on. The idle task is nobody: what it had is the time that a
  * woken CPU takes to switch. Returns 1 when all of the wait is charged. */
@@ -99,7 +112,7 @@ static long charge_run(u32 i, struct walk *walk)
 		from = since;
 	if (from > walk->until)
 		from = walk->until;
-	u64 ns = walk->until - from;
+	u64 ns = unlimited(walk->want, from, walk->until);
 	walk->until = from;
 	if (run->who.tid == 0)
 		walk->t->piece.blame_rest_ns += ns;
@@ -112,13 +125,14 @@ static long charge_run(u32 i, struct walk *walk)
 	return from <= since;
 }
 
-/* Charges the wait from `began_ns` to `now` to those who ran on `cpu` meanwhile; returns where in
- * cpu->runs the longest run of them stands, NR_RUNS for none. */
-__noinline u32 charge_runners(struct thread *t, struct cpu *cpu, u64 began_ns, u64 now)
+/* Charges the wait to those who ran on `cpu` meanwhile; returns where in cpu->runs the longest run
+ * of them stands, NR_RUNS for none. */
+__noinline u32 charge_runners(struct thread *t, struct cpu *cpu, const struct want *want)
 {
-	if (!t || !cpu)
+	if (!t || !cpu || !want)
 		return NR_RUNS;
-	struct walk walk = {.t = t, .cpu = cpu, .until = now, .longest = NR_RUNS};
+	struct walk walk = {
+		.t = t, .cpu = cpu, .want = want, .until = want->until_ns, .longest = NR_RUNS};
 
 	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) /* e6f2dd0f8067 */
 		bpf_loop(NR_RUNS - 1, charge_run, &walk, 0);
@@ -127,10 +141,10 @@ __noinline u32 charge_runners(struct thread *t, struct cpu *cpu, u64 began_ns, u
 			;
 	if (walk.until > t->queued_ns)
 		count_lost(LOST_BLAME_OVERWRITTEN);
-	if (began_ns < t->queued_ns)
+	if (want->from_ns < t->queued_ns)
 		count_lost(LOST_BLAME_MIGRATED);
-	if (walk.until > began_ns)
-		t->piece.blame_rest_ns += walk.until - began_ns;
+	if (walk.until > want->from_ns)
+		t->piece.blame_rest_ns += unlimited(want, want->from_ns, walk.until);
 	return walk.longest;
 }
 

@@ -36,22 +36,36 @@ struct cgroup_subsys_state {
 	struct cgroup *cgroup;
 };
 
-struct task_group {
-	struct cgroup_subsys_state css;
-};
-
 struct rt_rq {
 	int rt_throttled;
 };
 
 struct rq {
 	struct rt_rq rt;
+	u64 clock;              /* sched_clock() at the last update, which each switch brings */
+	u64 clock_task;         /* less what interrupts and the hypervisor took */
+	u64 clock_pelt;         /* scaled by frequency, made up for when the CPU is idle */
+	u64 lost_idle_time;     /* of clock_pelt */
 	u64 prev_steal_time_rq; /* CONFIG_PARAVIRT_TIME_ACCOUNTING */
 };
 
 struct cfs_rq {
-	struct rq *rq;      /* CONFIG_FAIR_GROUP_SCHED, like sched_entity.cfs_rq */
-	int throttle_count; /* CONFIG_CFS_BANDWIDTH; counts throttled ancestors too */
+	struct rq *rq;            /* CONFIG_FAIR_GROUP_SCHED, like sched_entity.cfs_rq */
+	int throttle_count;       /* CONFIG_CFS_BANDWIDTH; counts throttled ancestors too */
+	u64 throttled_clock_self; /* 677ea015f231: since when threads in it are held; 0: not now */
+	u64 throttled_clock_self_time; /* for how long before that */
+	u64 throttled_clock_pelt;      /* 64eaf50731ac renamed them from _task */
+	u64 throttled_clock_pelt_time;
+};
+
+struct cfs_rq___with_clock_task {
+	u64 throttled_clock_task;
+	u64 throttled_clock_task_time;
+};
+
+struct task_group {
+	struct cgroup_subsys_state css;
+	struct cfs_rq **cfs_rq; /* one for each CPU */
 };
 
 struct sched_entity {

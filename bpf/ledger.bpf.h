@@ -223,26 +223,40 @@ static __always_inline void count_deschedule(struct thread *t, enum cause cause,
 	bpf_ringbuf_submit(outlier, BPF_RB_NO_WAKEUP);
 }
 
-/* The wait that the thread was in ends at `now`. */
-static __always_inline void end_wait(struct thread *t, struct cpu *cpu, u64 now)
+/* The thread wanted the CPU and got it: the wait is a limit's, or of those who ran instead. For the
+ * histograms it is one deschedule, by what had the most of it. */
+static __always_inline void end_want(struct thread *t, struct task_struct *task, struct cpu *cpu,
+				     u64 now)
 {
-	u64 began_ns = t->woken_ns ? t->woken_ns : now;
-	u64 wanted_ns = since(began_ns, now);
+	struct want want = {.from_ns = t->woken_ns, .until_ns = now};
+	u64 wait_ns = since(t->woken_ns, now), blamed_ns;
 	u32 longest = NR_RUNS;
 
-	if (t->cause != t->wanted)
-		book(t, t->cause, since(t->at_ns, began_ns));
-	if (t->woken_ns) { /* from then on it wanted a CPU */
-		book(t, t->wanted, wanted_ns);
-		if (t->wanted == CAUSE_PREEMPTED || t->wanted == CAUSE_RUNQUEUE) {
-			if (wanted_ns >= blame_ns)
-				longest = charge_runners(t, cpu, began_ns, now);
-			else
-				t->piece.blame_rest_ns += wanted_ns;
-		}
-		count_deschedule(t, t->wanted, wanted_ns, now,
+	if (!wait_ns)
+		return;
+	end_limit(t, task, cpu, &want);
+	blamed_ns = wait_ns - want.limited_ns;
+	book(t, want.limit, want.limited_ns);
+	book(t, t->wanted, blamed_ns);
+	if (blamed_ns >= blame_ns)
+		longest = charge_runners(t, cpu, &want);
+	else
+		t->piece.blame_rest_ns += blamed_ns;
+	if (blamed_ns > want.limited_ns)
+		count_deschedule(t, t->wanted, wait_ns, now,
 				 longest < NR_RUNS ? &cpu->runs[longest].who : NULL);
-	}
+	else
+		count_deschedule(t, want.limit, wait_ns, now, NULL);
+}
+
+/* The wait that the thread was in ends at `now`. */
+static __always_inline void end_wait(struct thread *t, struct task_struct *task, struct cpu *cpu,
+				     u64 now)
+{
+	if (t->cause != t->wanted)
+		book(t, t->cause, since(t->at_ns, t->woken_ns ? t->woken_ns : now));
+	if (t->woken_ns)
+		end_want(t, task, cpu, now);
 	wait_no_more(t);
 }
 
@@ -255,7 +269,7 @@ static __always_inline void gets_cpu(struct thread *t, struct task_struct *task,
 	else if (t->cause == CAUSE_RUNNING) /* it left unseen: that time stays unexplained */
 		count_lost(LOST_SWITCH_UNSEEN);
 	else
-		end_wait(t, cpu, now);
+		end_wait(t, task, cpu, now);
 	t->cause = t->on_cpu = CAUSE_RUNNING;
 	t->woken_ns = 0;
 	t->at_ns = t->piece.until_ns = now;

@@ -7,21 +7,26 @@
 
 #include "kernel.h"
 
+#define NO_LIMIT CAUSE_RUNNING
+
 /* What is known of one thread of a target. The piece is filled in place and copied out when the
  * thread's mark changes. */
 struct thread {
 	struct piece piece;
-	u64 at_ns;         /* up to here its time is in the books; 0: nothing is known yet */
-	u64 woken_ns;      /* since when it is runnable; 0: it waits for something else */
-	u64 steal_ns;      /* steal clock of its CPU up to which steal is in the books */
-	u64 queued_ns;     /* since when it waits for the CPU `queued_on` */
-	u64 slot_address;  /* user address of its slot in the mark page; 0: not found */
-	u64 slot_retry_ns; /* when to look for it again */
-	u64 seq;           /* of the mark that the piece belongs to */
+	u64 at_ns;          /* up to here its time is in the books; 0: nothing is known yet */
+	u64 woken_ns;       /* since when it is runnable; 0: it waits for something else */
+	u64 steal_ns;       /* steal clock of its CPU up to which steal is in the books */
+	u64 queued_ns;      /* since when it waits for the CPU `queued_on` */
+	u64 quota_clock_ns; /* that CPU's quota_clock() then */
+	u64 limited_ns;     /* what a quota had of the wait on CPUs that it was moved from */
+	u64 slot_address;   /* user address of its slot in the mark page; 0: not found */
+	u64 slot_retry_ns;  /* when to look for it again */
+	u64 seq;            /* of the mark that the piece belongs to */
 	u64 torn_seq; /* of the mark it was interrupted writing, so piece.step is unknown; else 0 */
 	u64 helper_seen_ns; /* process.helper_wait_ns up to which the piece has taken it */
 	enum cause cause;   /* of what it does now; CAUSE_RUNNING: it has the CPU */
-	enum cause wanted;  /* once woken: CAUSE_RUNQUEUE, or the limit that it hit */
+	enum cause wanted;  /* what it waits for the CPU as: CAUSE_PREEMPTED or CAUSE_RUNQUEUE */
+	enum cause limit;   /* that held it when that wait began; NO_LIMIT: none */
 	enum cause on_cpu;  /* what time on the CPU counts as: running, or a softirq on top of it */
 	s32 syscall;        /* that it blocked in */
 	u32 tid_inside;     /* in its own pid namespace */
@@ -60,9 +65,11 @@ struct run {
 };
 
 struct cpu {
-	u32 waiting;  /* tracked threads that wait for this CPU: only then are runs recorded */
-	u32 recorded; /* runs ever recorded; the newest is at (recorded - 1) % NR_RUNS */
-	u64 irq_ns;   /* when the interrupt under way began; 0: none on a tracked thread */
+	u32 waiting;      /* tracked threads that wait for this CPU: only then are runs recorded */
+	u32 recorded;     /* runs ever recorded; the newest is at (recorded - 1) % NR_RUNS */
+	u64 irq_ns;       /* when the interrupt under way began; 0: none on a tracked thread */
+	u64 quota_hit_ns; /* when a thread last left because its group's quota was used up, */
+	u64 rt_limit_hit_ns; /* or the real-time budget; while `waiting` only */
 	struct run runs[NR_RUNS];
 } __attribute__((aligned(64)));
 

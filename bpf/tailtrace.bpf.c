@@ -15,16 +15,8 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* What keeps a task that wants the CPU from it: a limit, or that its turn is `not_yet`. */
-static __always_inline enum cause kept_from_cpu(struct task_struct *task, enum cause not_yet)
-{
-	if (is_rt_throttled(task))
-		return CAUSE_RT_LIMIT;
-	return is_throttled(task) ? CAUSE_QUOTA : not_yet;
-}
-
-static __always_inline void leaves_cpu(struct thread *t, struct task_struct *prev,
-				       struct task_struct *next, bool runnable, u64 now)
+static __always_inline void leaves_cpu(struct thread *t, struct task_struct *prev, bool runnable,
+				       enum cause limit, u64 now)
 {
 	if (is_running(t, prev, now))
 		settle(t, prev, now);
@@ -37,11 +29,19 @@ static __always_inline void leaves_cpu(struct thread *t, struct task_struct *pre
 	}
 	t->piece.involuntary++;
 	t->syscall = NO_SYSCALL;
-	t->wanted = is_real_time(prev) && is_served(next) ? CAUSE_RT_LIMIT
-							  : kept_from_cpu(prev, CAUSE_PREEMPTED);
+	/* Once the limit lets go of it, it queues like one that was woken. */
+	t->wanted = limit == NO_LIMIT ? CAUSE_PREEMPTED : CAUSE_RUNQUEUE;
 	t->cause = t->wanted;
 	t->woken_ns = now;
+	begin_limit(t, prev, limit);
 	wait_for(t, bpf_get_smp_processor_id(), now);
+}
+
+/* The limit that makes a thread leave that would go on. */
+static __always_inline enum cause limit_that_stops(struct task_struct *prev,
+						   struct task_struct *next)
+{
+	return is_real_time(prev) && is_served(next) ? CAUSE_RT_LIMIT : limit_of(prev);
 }
 
 /* A thread that was preempted on its way to sleep is preempted, whatever its state says; and the
@@ -68,12 +68,14 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 	u64 now = bpf_ktime_get_ns();
 	if (leaving && leaving->at_ns && leaving->cause != CAUSE_RUNNING)
 		gets_cpu(leaving, prev, cpu, got_cpu_unseen(leaving, cpu, now));
-	if (cpu->waiting)
+	bool runnable = still_runnable(ctx[0], prev, has_prev_state ? (u32)ctx[3] : 0);
+	enum cause limit = runnable ? limit_that_stops(prev, next) : NO_LIMIT;
+	if (cpu->waiting) {
 		record_run(cpu, prev, now);
-	if (leaving) {
-		bool runnable = still_runnable(ctx[0], prev, has_prev_state ? (u32)ctx[3] : 0);
-		leaves_cpu(leaving, prev, next, runnable, now);
+		note_limit(cpu, limit, now);
 	}
+	if (leaving)
+		leaves_cpu(leaving, prev, runnable, limit, now);
 	if (coming)
 		gets_cpu(coming, next, cpu, now);
 	return 0;
@@ -88,7 +90,8 @@ static __always_inline int woken(struct task_struct *task)
 	if (!t || !t->at_ns || t->cause == CAUSE_RUNNING || t->woken_ns)
 		return 0;
 	t->woken_ns = bpf_ktime_get_ns();
-	t->wanted = kept_from_cpu(task, CAUSE_RUNQUEUE);
+	t->wanted = CAUSE_RUNQUEUE;
+	begin_limit(t, task, limit_of(task));
 	wait_for(t, cpu_of(task), t->woken_ns);
 	return 0;
 }
@@ -112,6 +115,7 @@ SEC("tp_btf/sched_migrate_task") int BPF_PROG(on_migrate, struct task_struct *ta
 	t->piece.migrations++;
 	if (t->queued_on) {
 		wait_no_more(t);
+		move_limit(t, task, dest_cpu);
 		wait_for(t, dest_cpu, bpf_ktime_get_ns());
 	}
 	return 0;

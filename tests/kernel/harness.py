@@ -27,6 +27,12 @@ def total_seconds(gaps: Gaps) -> float:
     return sum(end - begin for begin, end in gaps) / 1e9
 
 
+def overlap(some: Gaps, others: Gaps) -> Gaps:
+    """The time in both."""
+    pairs = ((max(a, c), min(b, d)) for a, b in some for c, d in others)
+    return [(begin, end) for begin, end in pairs if begin < end]
+
+
 class Program:
     """A process that says when it is ready, goes when told, and prints what it has to say."""
 

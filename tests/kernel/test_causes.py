@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kernel.harness import CAUSES, Trace, Victim, total_seconds
+from tests.kernel.harness import CAUSES, Trace, Victim, overlap, total_seconds
 from tracer.selftest.groups import cpu_group
 
 WAITS = CAUSES[CAUSES.index("preempted") : CAUSES.index("unexplained")]
@@ -165,12 +165,36 @@ def test_quota_keeps_a_thread_waiting_once_a_throttled_period(
         rival.go()
         it.go()
         it.report()
-        stat = (group.directory / "cpu.stat").read_text().split()
+        throttled = group.stat()["nr_throttled"]
 
     waits = trace.waits(it.pid)
-    throttled = int(stat[stat.index("nr_throttled") + 1])
     assert throttled > 20
     assert int((waits["cause"] == CAUSES.index("quota")).sum()) == pytest.approx(throttled, abs=2)
+
+
+def test_a_quota_that_runs_out_behind_a_sibling_is_told_from_the_siblings_turn(
+    trace: Trace, victim: type[Victim], cpu: int
+) -> None:
+    """The kernel's account of the quota is the truth of one, the sibling's gaps of the other."""
+    it, sibling = victim("spin", cpu, 3), victim("spin", cpu, 3)
+    for each in (it, sibling):
+        trace.follow(each.pid)
+    with cpu_group(quota=0.4) as group:
+        for each in (it, sibling):
+            group.add(each.pid)
+        it.go()
+        sibling.go()
+        gaps = it.long_gaps()
+        siblings_turns = total_seconds(gaps) - total_seconds(overlap(gaps, sibling.long_gaps()))
+        throttled = group.throttled_seconds()
+
+    blame, quota = trace.blame(it.pid), trace.seconds(it.pid)["quota"]
+    tolerance = slack(total_seconds(gaps), trace, it)
+    assert throttled > 0.8
+    assert siblings_turns > 0.2
+    assert quota == pytest.approx(throttled, abs=tolerance)
+    assert siblings_turns - blame[0] - tolerance <= blame[sibling.pid]
+    assert blame[sibling.pid] <= siblings_turns + tolerance
 
 
 def test_a_real_time_thread_out_of_budget_is_limited_not_preempted(

@@ -68,6 +68,17 @@ class CpuGroup:
     def add(self, pid: int) -> None:
         self.write("cgroup.procs", pid)
 
+    def stat(self) -> dict[str, int]:
+        """``cpu.stat``: among others ``nr_throttled``, the periods in which the quota ran out."""
+        lines = (line.split() for line in (self.directory / "cpu.stat").read_text().splitlines())
+        return {name: int(value) for name, value in lines}
+
+    def throttled_seconds(self) -> float:
+        """For how long the group was held, added up over the CPUs."""
+        stat = self.stat()
+        v1, v2 = stat.get("throttled_time", 0), stat.get("throttled_usec", 0)
+        return v1 / 1e9 + v2 / 1e6
+
     def write(self, file: str, value: object) -> None:
         try:
             with (self.directory / file).open("r+") as opened:  # never creates one

@@ -192,6 +192,14 @@ def test_a_cause_that_cannot_be_told_has_no_row(names):
     assert ("chat", "quota") in rows(totals, catalog.DESCHEDULE)
 
 
+def test_steal_that_is_seen_after_all_can_be_told(names):
+    totals = Totals(names, comms, 0, cannot_tell={"steal": "none since boot"})
+    totals.add_steps(steps([10], steal=4, running=6), S)
+
+    assert rows(totals, catalog.STEP_SECONDS)["chat", "decode", "steal"] > 0
+    assert totals.cannot_tell == {}
+
+
 # The window.
 
 

@@ -76,7 +76,14 @@ class Agent:
 
     @property
     def capabilities(self) -> tuple[Capability, ...]:
-        return (*self._plan.capabilities, self.memory.capability, remote_accesses())
+        return (*self._planned(), self.memory.capability, remote_accesses())
+
+    def _planned(self) -> Iterator[Capability]:
+        """A steal clock that had told of nothing at the start may do so since."""
+        is_told = "steal" not in self._totals.cannot_tell
+        for each in self._plan.capabilities:
+            seen = each.name == "steal" and is_told
+            yield Capability("steal", self._plan.steal_source) if seen else each
 
     @property
     def names(self) -> Names:
@@ -116,7 +123,7 @@ class Agent:
         causes = {cause.name for cause in catalog.CAUSES}
         unavailable = {
             each.name: each.reason
-            for each in self.capabilities
+            for each in self._plan.capabilities
             if each.name in causes and not each.available
         }
         return _NOT_MEASURED | unavailable

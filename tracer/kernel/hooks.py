@@ -35,12 +35,18 @@ _MAX_ACCELERATORS = 8  # NR_ACCELERATORS in bpf/wait.bpf.h
 class Plan:
     """What to load on this machine, and what it will be able to tell."""
 
-    stem: str
-    """The object: one per way to read the steal clock."""
+    steal_source: str
+    """How the kernel side reads the steal clock: ``rq``, ``cpustat`` or ``none``. Whether there is
+    one, the capability says."""
 
     programs: tuple[str, ...]
     constants: dict[str, int | list[int]]
     capabilities: tuple[Capability, ...]
+
+    @property
+    def stem(self) -> str:
+        """The object: one per way to read the steal clock."""
+        return "tailtrace_cpustat" if self.steal_source == "cpustat" else "tailtrace"
 
 
 def plan(kernel: Btf, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> Plan:
@@ -51,9 +57,9 @@ def plan(kernel: Btf, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> P
     """
     interrupts = [name for name in INTERRUPTS if kernel.tracepoint_arguments(f"{name}_entry")]
     hypervisor = Hypervisor.read(proc, sys)
-    steal = _steal(kernel, proc, hypervisor)
+    steal_source = _steal_source(kernel, proc, hypervisor)
     return Plan(
-        stem="tailtrace_cpustat" if steal.source == "cpustat" else "tailtrace",
+        steal_source,
         programs=(
             *SCHEDULER,
             "on_softirq_entry",
@@ -62,7 +68,7 @@ def plan(kernel: Btf, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> P
         ),
         constants={
             "has_prev_state": (kernel.tracepoint_arguments("sched_switch") or 0) >= 4,
-            "has_steal_clock": value_of(hypervisor.virtual) is True,
+            "has_steal_clock": steal_source != "none",
             "accelerator_majors": _accelerator_majors(proc),
         },
         capabilities=(
@@ -70,7 +76,7 @@ def plan(kernel: Btf, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> P
             Capability("irq", "+".join(interrupts) or "none", _missing(interrupts)),
             Capability("softirq", "tp_btf"),
             _gpu(proc),
-            steal,
+            _steal(steal_source, hypervisor),
         ),
     )
 
@@ -125,15 +131,20 @@ def _accelerator_majors(proc: Path) -> list[int]:
     return (majors + [0] * _MAX_ACCELERATORS)[:_MAX_ACCELERATORS]
 
 
-def _steal(kernel: Btf, proc: Path, hypervisor: Hypervisor) -> Capability:
+def _steal_source(kernel: Btf, proc: Path, hypervisor: Hypervisor) -> str:
+    """A clock that has told of nothing yet may do so at any time: it is read all the same."""
+    if value_of(hypervisor.steal_clock) is False:
+        return "none"
+    if kernel.has_field("rq", "prev_steal_time_rq"):
+        return "rq"
+    return "cpustat" if _lists_symbol(proc, "kernel_cpustat") else "none"
+
+
+def _steal(source: str, hypervisor: Hypervisor) -> Capability:
     if not value_of(hypervisor.steal_clock):
         return Capability("steal", "none", why(hypervisor.steal_clock))
-    return _first(
-        "steal",
-        "no readable steal clock: CONFIG_PARAVIRT_TIME_ACCOUNTING or CONFIG_KALLSYMS_ALL is needed",
-        ("rq", kernel.has_field("rq", "prev_steal_time_rq")),
-        ("cpustat", _lists_symbol(proc, "kernel_cpustat")),
-    )
+    unreadable = "CONFIG_PARAVIRT_TIME_ACCOUNTING or CONFIG_KALLSYMS_ALL is needed to read it"
+    return Capability("steal", source, unreadable if source == "none" else "")
 
 
 def _lists_symbol(proc: Path, symbol: str) -> bool:

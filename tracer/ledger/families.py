@@ -23,6 +23,7 @@ def families(totals: Totals, now_ns: int, unix_seconds: float) -> Iterator[Famil
     """
     profile = totals.profile
     rows = {totals.labels_of(row): row for row in profile.rows()}
+    cannot_tell = totals.cannot_tell
     yield Family(
         catalog.STEP_ELAPSED,
         dict(zip(rows, _histograms(profile), strict=True)),
@@ -35,7 +36,7 @@ def families(totals: Totals, now_ns: int, unix_seconds: float) -> Iterator[Famil
             (*labels, cause.name): float(totals.seconds[row, at])
             for labels, row in rows.items()
             for at, cause in enumerate(CAUSES)
-            if cause.name not in totals.cannot_tell
+            if cause.name not in cannot_tell
         },
     )
     yield Family(
@@ -72,11 +73,12 @@ def _ratio(totals: Totals, window: Profile) -> Family:
 def _deschedules(totals: Totals, now_ns: int, unix_seconds: float) -> Iterator[Family]:
     counts = coarsen(totals.deschedules[:, :, :BUCKETS], EDGES_SECONDS)
     seconds = totals.deschedules[:, :, BUCKETS] / 1e9
+    cannot_tell = totals.cannot_tell
     by_cause: Rows = {
         (tenant, cause): Histogram(counts[row, at], float(seconds[row, at]))
         for row, tenant in enumerate(totals.descheduled)
         for at, cause in enumerate(DESCHEDULES)
-        if cause not in totals.cannot_tell
+        if cause not in cannot_tell
     }
     exemplars = totals.longest.exemplars(totals.names.tenants, now_ns, unix_seconds)
     yield Family(catalog.DESCHEDULE, by_cause, EDGES_SECONDS, exemplars)

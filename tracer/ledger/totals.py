@@ -32,6 +32,16 @@ DESCHEDULES = ("steal", "preempted", "runqueue", "quota", "rt_limit")
 _MERGE_AT = 32  # batches: merging each at once would copy the whole profile every time
 
 
+def unseen(cannot_tell: Mapping[str, str], seconds: NDArray[np.float64]) -> dict[str, str]:
+    """
+    The causes without any time in the (n, c) seconds: one that was seen can be told, though nobody
+    knew at the start. A steal clock looks like none until something is stolen.
+    """
+    return {
+        cause: why for cause, why in cannot_tell.items() if not seconds[:, CAUSE_AT[cause]].any()
+    }
+
+
 class Totals:
     """Feed it with ``add_*``; ``families`` and ``summary`` of this package read it."""
 
@@ -47,9 +57,10 @@ class Totals:
     ) -> None:
         """
         :param names: what the kinds and tenants of steps are numbers of; may grow
-        :param cannot_tell: causes that this machine cannot tell, each with the reason
+        :param cannot_tell: causes of which nobody knows that this machine can tell them, each with
+            the reason
         """
-        self.names, self.started_ns, self.cannot_tell = names, started_ns, cannot_tell
+        self.names, self.started_ns, self._cannot_tell = names, started_ns, cannot_tell
         self.window_seconds = window_seconds
         self.lost: Counter[str] = Counter()
         """By reason. Besides what others count: ``ledger_beyond_step``, steps whose pieces
@@ -90,6 +101,11 @@ class Totals:
         """Of all causes, by row of ``deschedules``."""
 
         self._profiles = [Profile.empty(len(CAUSES))]
+
+    @property
+    def cannot_tell(self) -> Mapping[str, str]:
+        """Causes that this machine cannot tell, each with the reason."""
+        return unseen(self._cannot_tell, self.seconds)
 
     @property
     def profile(self) -> Profile:

@@ -78,7 +78,7 @@ def _per_step(sample: Sample, causes: Sequence[str], confidence: float) -> Inter
     told = [
         at
         for at, cause in enumerate(CAUSES)
-        if cause.name in causes and cause.name not in sample.meta.cannot_tell
+        if cause.name in causes and cause.name not in sample.cannot_tell
     ]
     if not told:
         return None

@@ -11,7 +11,7 @@ from tracer.judge.migration.criteria import Criteria
 from tracer.judge.migration.figures import Figure
 from tracer.judge.migration.sample import Pair, Sample
 from tracer.judge.words import percent
-from tracer.record.meta import MachineKind, Meta
+from tracer.record.meta import MachineKind
 from tracer.record.window import WINDOW_SECONDS
 
 FEWEST_WINDOWS = 30
@@ -37,7 +37,7 @@ def objections(before: Sample, after: Sample, criteria: Criteria) -> Iterator[Ob
     for side, sample in (("before", before), ("after", after)):
         yield from _too_short(side, sample)
         yield from _losses(side, sample, criteria.max_loss)
-        if not knows_steal(sample.meta):
+        if not knows_steal(sample):
             yield Objection(
                 f"steal unknown {side}",
                 f"{side}: a {sample.meta.machine.kind} machine, where what the hypervisor took "
@@ -47,10 +47,10 @@ def objections(before: Sample, after: Sample, criteria: Criteria) -> Iterator[Ob
     yield from _other_work(before, after, criteria)
 
 
-def knows_steal(meta: Meta) -> bool:
+def knows_steal(sample: Sample) -> bool:
     """Whether deschedules have what a hypervisor took, if there is one."""
-    bare = meta.machine.kind is MachineKind.BARE_METAL
-    return bare or not {"steal", "stall"} <= set(meta.cannot_tell)
+    bare = sample.meta.machine.kind is MachineKind.BARE_METAL
+    return bare or not {"steal", "stall"} <= set(sample.cannot_tell)
 
 
 def _too_short(side: str, sample: Sample) -> Iterator[Objection]:

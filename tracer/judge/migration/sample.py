@@ -14,6 +14,7 @@ from tracer.catalog import CAUSES
 from tracer.judge.migration.distribution import Distribution
 from tracer.ledger.histogram import BUCKETS
 from tracer.ledger.profile import Profile
+from tracer.ledger.totals import unseen
 from tracer.record.meta import Meta
 from tracer.record.window import Window
 
@@ -49,6 +50,11 @@ class Sample:
     """(w, c) seconds of steps without stages."""
 
     lost: Mapping[str, int]
+
+    @property
+    def cannot_tell(self) -> Mapping[str, str]:
+        """Causes that the machine could not tell, each with the reason."""
+        return unseen(self.meta.cannot_tell, self.causes)
 
     @classmethod
     def of(cls, windows: Iterable[Window], meta: Meta) -> Sample:

@@ -91,7 +91,7 @@ def _recording(sample: Sample) -> dict[str, Any]:
         "windows": len(sample.seconds),
         "steps": int(sample.steps.sum()),
         "lost": dict(sample.lost),
-        "cannot_tell": dict(sample.meta.cannot_tell),
+        "cannot_tell": dict(sample.cannot_tell),
     }
 
 

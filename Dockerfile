@@ -3,8 +3,8 @@
 #   make image                         here, from a locally made Debian, without a registry
 #   docker build -t tailtrace .        anywhere else
 #
-# A build whose package index needs settings passes them as the secrets `pip.conf` and `ca.crt`:
-# they are there while pip runs and in no layer.
+# A build whose package indexes need settings passes them as the secrets `pip.conf`, `npmrc` and
+# `ca.crt`: they are there while pip and npm run and in no layer.
 ARG DEBIAN=bookworm-slim
 
 FROM debian:${DEBIAN} AS bpf
@@ -21,9 +21,17 @@ RUN make -o build/.system bpf
 FROM debian:${DEBIAN} AS agent
 ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends \
-	ca-certificates python3-pip python3-venv && rm -rf /var/cache/apt /var/lib/apt/lists
+	ca-certificates make python3-pip python3-venv && rm -rf /var/cache/apt /var/lib/apt/lists
 WORKDIR /src
-COPY pyproject.toml README.md ./
+COPY Makefile pyproject.toml README.md ./
+COPY exporters/page/package.json exporters/page/package-lock.json exporters/page/
+# -o: what is there for development is not needed here, npm is.
+RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
+	--mount=type=secret,id=npmrc,target=/root/.npmrc \
+	--mount=type=secret,id=ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
+	export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt && python3 -m venv .venv && \
+	.venv/bin/pip install --quiet --no-cache-dir --upgrade 'pip>=25.1' && \
+	.venv/bin/pip install --quiet --no-cache-dir --group page && make -o .venv/.installed page
 COPY tracer tracer
 COPY exporters exporters
 COPY dashboards dashboards

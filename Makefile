@@ -5,10 +5,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OBJECTS := tracer/kernel/objects
+PAGE := exporters/page
 
 # What building and running needs, and what the tests compare with.
 BUILD_PACKAGES := clang llvm libbpf1 libbpf-dev linux-libc-dev gcc g++ libc6-dev python3-dev python3-venv
-TEST_PACKAGES := prometheus iproute2 util-linux bpftool $(shell command -v kubectl >/dev/null || echo kubernetes-client)
+TEST_PACKAGES := prometheus iproute2 util-linux bpftool chromium chromium-driver $(shell command -v kubectl >/dev/null || echo kubernetes-client)
 BENCH_PACKAGES := libbpf-tools bpfcc-tools bpftrace
 IMAGE_PACKAGES := buildah debootstrap podman runc
 LAB_PACKAGES := qemu-system-x86 busybox-static kmod udev util-linux
@@ -41,7 +42,7 @@ $(VENV)/.installed: pyproject.toml stepmark/pyproject.toml build/.system
 	@touch $@
 
 .PHONY: setup
-setup: $(VENV)/.installed bpf ## install what is missing, build the BPF objects
+setup: $(VENV)/.installed bpf page ## install what is missing, build the BPF objects and the page
 
 .PHONY: bpf
 bpf: $(BPF_OBJECTS) ## build the BPF objects
@@ -50,6 +51,16 @@ $(OBJECTS)/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h) bpf/tailtrace.bpf.c stepmark
 	@mkdir -p $(@D)
 	clang $(BPF_CFLAGS) -c $< -o $@
 	@llvm-strip -g $@
+
+.PHONY: page
+page: $(PAGE)/vendor ## fetch what the page for people is drawn with
+
+$(PAGE)/vendor: $(PAGE)/package.json $(PAGE)/package-lock.json | $(VENV)/.installed
+	$(BIN)/npm --prefix $(PAGE) ci --ignore-scripts --no-audit --no-fund --silent
+	@mkdir -p $@
+	cp $(PAGE)/node_modules/uplot/dist/uPlot{.iife.min.js,.min.css} $@
+	cp $(PAGE)/node_modules/uplot/LICENSE $@/uPlot.LICENSE.txt
+	@touch $@
 
 .PHONY: run
 run: setup ## trace the bundled workload, or CONFIG=file; DURATION=seconds ends by itself
@@ -112,4 +123,4 @@ manifests: setup ## deploy/monitoring/generated.yaml: rules and dashboards for K
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf build dist $(OBJECTS) $(VENV)
+	rm -rf build dist $(OBJECTS) $(PAGE)/node_modules $(PAGE)/vendor $(VENV)

@@ -30,20 +30,22 @@ make_base() {
 	rm -rf "$work/base"
 }
 
-# Where pip finds packages on this machine, and whom it trusts there: secrets of the build.
+# Where pip and npm find packages on this machine, and whom they trust: secrets of the build.
 pip_settings() {
 	echo '[global]'
 	pip config list | sed -nE "s/^(:env:|global)\.(index-url|trusted-host)='(.*)'$/\2 = \3/p"
 }
 
-settings=$(mktemp)
-trap 'rm -f "$settings"' EXIT
-pip_settings >"$settings"
+settings=$(mktemp -d)
+trap 'rm -rf "$settings"' EXIT
+pip_settings >"$settings/pip.conf"
+echo "registry=$(.venv/bin/npm config get registry)" >"$settings/npmrc"
 certificates=$(pip config get global.cert 2>/dev/null || echo /etc/ssl/certs/ca-certificates.crt)
 
 buildah inspect --type image "debian:$suite-slim" >/dev/null 2>&1 || make_base
 buildah build --quiet --pull-never --format docker --build-arg "DEBIAN=$suite-slim" --tag tailtrace \
-	--secret "id=pip.conf,src=$settings" --secret "id=ca.crt,src=$certificates" .
+	--secret "id=pip.conf,src=$settings/pip.conf" --secret "id=npmrc,src=$settings/npmrc" \
+	--secret "id=ca.crt,src=$certificates" .
 buildah rmi --prune >/dev/null # the image that had the name before
 rm -f "$work/tailtrace.tar"
 buildah push --quiet tailtrace "docker-archive:$work/tailtrace.tar:tailtrace:latest"

@@ -1,6 +1,6 @@
 """
-The agent's port: ``/metrics``, ``/healthz`` and an index. Nothing that a client does, or fails to
-do, holds the agent up: a few connections at a time, one request each, all with a deadline.
+The agent's port: ``/metrics``, ``/healthz`` and the page for people. Nothing that a client does, or
+fails to do, holds the agent up: a few connections at a time, one request each, all with a deadline.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+from exporters.assets import assets
+from exporters.live import Live
 from exporters.prometheus import Page, negotiate
 from tracer.errors import UsageError
 
@@ -26,8 +28,9 @@ log = logging.getLogger(__name__)
 Address = tuple[str, int]
 """Host and port. Port 0 lets the system choose."""
 
-CONNECTIONS = 8
-"""Served at the same time; two Prometheus servers and a person need three."""
+CONNECTIONS = 16
+"""Served at the same time; a browser opens six, and there may be two beside two Prometheus
+servers."""
 
 DEADLINE_SECONDS = 10.0
 """For a whole request, however slowly its bytes trickle. Prometheus' own default timeout."""
@@ -36,21 +39,25 @@ _BUSY = b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 
 
 _HEADERS = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
 
 
 @contextmanager
 def serving(
-    address: Address, page: Page, deadline_seconds: float = DEADLINE_SECONDS
+    address: Address, page: Page, live: Live, deadline_seconds: float = DEADLINE_SECONDS
 ) -> Iterator[Address]:
     """
-    Serve the page until the block is left. Yields the address that it is served at.
+    Serve both until the block is left. Yields the address that they are served at.
 
     Raises UsageError when the address cannot be had.
     """
-    with _listen(address, page, deadline_seconds) as server:
+    with _listen(address, page, live, deadline_seconds) as server:
         thread = threading.Thread(target=server.serve_forever, name="exporter", daemon=True)
         thread.start()
         try:
@@ -61,9 +68,9 @@ def serving(
             server.hang_up(older_than=0)
 
 
-def _listen(address: Address, page: Page, deadline_seconds: float) -> _Server:
+def _listen(address: Address, page: Page, live: Live, deadline_seconds: float) -> _Server:
     try:
-        return _Server(address, page, deadline_seconds)
+        return _Server(address, page, live, deadline_seconds)
     except OSError as e:
         host, port = address
         raise UsageError(
@@ -76,11 +83,17 @@ class _Server(socketserver.ThreadingTCPServer):
     """Not http.server's: that one looks its own name up, and waits when no resolver answers."""
 
     allow_reuse_address = True  # restart while old connections linger
+    request_queue_size = CONNECTIONS
     server_address: Address
 
-    def __init__(self, address: Address, page: Page, deadline_seconds: float) -> None:
+    def __init__(self, address: Address, page: Page, live: Live, deadline_seconds: float) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self.page = page
+        self.page, self.live = page, live
+        self.answers = {
+            path: _Answer(asset.body, asset.content_type) for path, asset in assets().items()
+        }
+        """Those that never change, by path."""
+
         self._deadline = deadline_seconds
         self._open: dict[socket.socket, float] = {}
         """Connections being served, and since when."""
@@ -124,31 +137,32 @@ class _Answer:
     status: HTTPStatus = HTTPStatus.OK
 
 
-def _metrics(page: Page, accept: str) -> _Answer:
+def _metrics(server: _Server, accept: str) -> _Answer:
     """A page that no longer changes looks like a quiet node, so a stale one is refused: the scrape
     fails, and ``up`` says 0."""
-    if page.problem():
-        return _health(page, accept)
+    if server.page.problem():
+        return _health(server, accept)
     form = negotiate(accept)
-    return _Answer(page.read(form), form.content_type)
+    return _Answer(server.page.read(form), form.content_type)
 
 
-def _health(page: Page, accept: str) -> _Answer:
-    problem = page.problem()
+def _health(server: _Server, accept: str) -> _Answer:
+    problem = server.page.problem()
     if problem:
         return _Answer(f"{problem}\n".encode(), status=HTTPStatus.SERVICE_UNAVAILABLE)
     return _Answer(b"ok\n")
 
 
-def _index(page: Page, accept: str) -> _Answer:
-    return _Answer(
-        b"tailtrace\n\n/metrics   Prometheus text and OpenMetrics\n/healthz   liveness\n"
-    )
+def _live(server: _Server, accept: str) -> _Answer:
+    body = server.live.read()
+    if not body:
+        return _Answer(b"the agent is starting, or stuck\n", status=HTTPStatus.SERVICE_UNAVAILABLE)
+    return _Answer(body, "application/json")
 
 
-_ROUTES: dict[str, Callable[[Page, str], _Answer]] = {
-    "/": _index,
+_ROUTES: dict[str, Callable[[_Server, str], _Answer]] = {
     "/healthz": _health,
+    "/live.json": _live,
     "/metrics": _metrics,
 }
 
@@ -169,10 +183,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._head(self._answer())
 
     def _answer(self) -> _Answer:
-        route = _ROUTES.get(self.path.partition("?")[0])
-        if route is None:
-            return _Answer(b"not found\n", status=HTTPStatus.NOT_FOUND)
-        return route(self.server.page, self.headers.get("Accept", ""))
+        path = self.path.partition("?")[0]
+        if route := _ROUTES.get(path):
+            return route(self.server, self.headers.get("Accept", ""))
+        not_found = _Answer(b"not found\n", status=HTTPStatus.NOT_FOUND)
+        return self.server.answers.get(path, not_found)
 
     def _head(self, answer: _Answer) -> None:
         self.send_response(answer.status)

@@ -116,14 +116,21 @@ def test_a_wheel_traces_without_compiler_or_checkout(
     subprocess.run([python, *pip[1:], "install", str(wheel)], check=True)
     (tmp_path / "tailtrace.yaml").write_text("listen: 127.0.0.1:0\n")
     tailtrace = str(tmp_path / "venv/bin/tailtrace")
-    bare = {"cwd": tmp_path, "env": {"PATH": "/nonexistent"}, "capture_output": True}
+    bare = {"cwd": tmp_path, "env": {"PATH": "/nonexistent"}, "stdout": subprocess.PIPE}
 
-    def run(*arguments: str) -> bytes:
-        done = subprocess.run([tailtrace, *arguments], check=True, **bare)  # type: ignore[call-overload]
-        return bytes(done.stdout)
-
-    assert b"WHAT IT TELLS" in run("check")
-    assert b"decode" in run("run", "--config", "tailtrace.yaml", "--duration", "4")
+    check = subprocess.run([tailtrace, "check"], check=True, **bare)  # type: ignore[call-overload]
+    assert b"WHAT IT TELLS" in check.stdout
+    command = [tailtrace, "run", "--config", "tailtrace.yaml", "--duration", "4"]
+    with subprocess.Popen([*command, "--ready-file", "ready"], **bare) as agent:  # type: ignore[call-overload]
+        address = _content(tmp_path / "ready")
+        page, library = (
+            urllib.request.urlopen(f"http://{address}/{path}").read()
+            for path in ("", "vendor/uPlot.iife.min.js")
+        )
+        out, _ = agent.communicate(timeout=30)
+    assert b"tailtrace" in page
+    assert b"uPlot" in library
+    assert b"decode" in out
 
 
 def _content(ready: Path) -> str:

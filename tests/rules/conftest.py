@@ -9,6 +9,7 @@ import yaml
 
 from dashboards.alerts import Objectives, groups
 from dashboards.rules import RECORDS
+from exporters.live import Live
 from exporters.prometheus import Page
 from exporters.server import serving
 from tests.rules.node import node
@@ -29,7 +30,7 @@ def prometheus(full_page: Page, tmp_path_factory: pytest.TempPathFactory) -> Ite
     rules = directory / "rules.yaml"
     rules.write_text(yaml.safe_dump(groups(Objectives())))
     with (
-        serving(("127.0.0.1", 0), full_page) as address,
+        serving(("127.0.0.1", 0), full_page, Live("node")) as address,
         running_prometheus(directory, address, [rules]) as prometheus,
     ):
         wait_until(lambda: prometheus.query("tailtrace_self_drain_seconds_total == 30"))

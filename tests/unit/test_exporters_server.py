@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import http.client
+import json
+import re
 import socket
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from exporters.live import Live
 from exporters.prometheus import Page
 from exporters.server import CONNECTIONS, Address, serving
 from tracer import catalog
@@ -24,9 +29,12 @@ def page() -> Page:
     return page
 
 
+LIVE = Live("node", patience_seconds=0.1)
+
+
 @pytest.fixture(scope="module")
 def address(page: Page) -> Iterator[Address]:
-    with serving(("127.0.0.1", 0), page) as address:
+    with serving(("127.0.0.1", 0), page, LIVE) as address:
         yield address
 
 
@@ -70,24 +78,62 @@ def test_head_answers_without_a_body(address):
     assert int(response.headers["Content-Length"]) > 0
 
 
-def test_the_index_names_what_there_is(address):
+def test_the_page_for_people_and_all_that_it_loads(address):
+    response, body = ask(address, "/")
+    loaded = re.findall(r'(?:src|href)="(/[^"]+)"', body.decode())
+
+    assert response.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert {"/page.css", "/main.js", "/vendor/uPlot.iife.min.js"} < set(loaded)
+    for path in {*loaded} - {"/live.json"}:
+        assert ask(address, path)[0].status == 200, path
+
+
+def test_licences_of_what_is_bundled_are_served(address):
+    assert b"MIT" in ask(address, "/vendor/uPlot.LICENSE.txt")[1]
+
+
+def test_the_page_has_no_script_or_style_in_itself(address):
     _, body = ask(address, "/")
 
-    assert b"/metrics" in body
-    assert b"/healthz" in body
+    assert not re.search(rb"<style|style=|<script>|\son[a-z]+=|javascript:", body, re.IGNORECASE)
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/metrics/", "/../metrics", "/%2e"])
+def test_live_state(page):
+    live = Live("node-17")
+    with serving(("127.0.0.1", 0), page, live) as address, ThreadPoolExecutor() as pool:
+        asked = pool.submit(ask, address, "/live.json")
+        while not live.wanted:
+            time.sleep(0.001)
+        live.publish(lambda: {"steps": 3})
+        response, body = asked.result()
+
+    assert response.headers["Content-Type"] == "application/json"
+    state = json.loads(body)
+    assert (state["node"], state["steps"]) == ("node-17", 3)
+
+
+def test_live_state_that_no_agent_makes_is_refused_with_the_reason(address):
+    response, body = ask(address, "/live.json")
+
+    assert response.status == 503
+    assert body == b"the agent is starting, or stuck\n"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/nothing", "/metrics/", "/../metrics", "/%2e", "/package.json", "/index.html", "/../live.py"],
+)
 def test_anything_else_is_not_found(address, path):
     assert ask(address, path)[0].status == 404
 
 
-@pytest.mark.parametrize("path", ["/", "/metrics", "/nothing"])
+@pytest.mark.parametrize("path", ["/", "/main.js", "/metrics", "/nothing"])
 def test_headers_are_strict(address, path):
     headers = ask(address, path)[0].headers
 
     assert headers["Server"].strip() == "tailtrace"
-    assert headers["Content-Security-Policy"] == "default-src 'none'"
+    assert headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'; ")
+    assert "unsafe" not in headers["Content-Security-Policy"]
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Cache-Control"] == "no-store"
 
@@ -113,7 +159,7 @@ def test_a_page_that_is_no_longer_published_is_refused_with_the_reason(path):
     page.publish([LOST])
     now[0] = 3.5
 
-    with serving(("127.0.0.1", 0), page) as address:
+    with serving(("127.0.0.1", 0), page, LIVE) as address:
         response, body = ask(address, path)
 
     assert response.status == 503
@@ -127,7 +173,7 @@ def test_a_hanging_client_does_not_hold_the_others_up(address):
 
 def test_a_hanging_client_is_hung_up_on(page):
     with (
-        serving(("127.0.0.1", 0), page, deadline_seconds=0.1) as address,
+        serving(("127.0.0.1", 0), page, LIVE, deadline_seconds=0.1) as address,
         hang(address) as client,
     ):
         # Whatever is read ends: without a deadline this waits for the client's own timeout.
@@ -136,7 +182,7 @@ def test_a_hanging_client_is_hung_up_on(page):
 
 
 def test_too_many_clients_are_told_so_until_others_leave(page):
-    with serving(("127.0.0.1", 0), page, deadline_seconds=3600) as address:
+    with serving(("127.0.0.1", 0), page, LIVE, deadline_seconds=3600) as address:
         hanging = [hang(address) for _ in range(CONNECTIONS)]
         with socket.create_connection(address, timeout=20) as client:
             assert client.recv(4096).startswith(b"HTTP/1.0 503")
@@ -156,7 +202,7 @@ def ask_or_none(address: Address) -> int | None:
 
 
 def test_stopping_does_not_wait_for_hanging_clients(page):
-    with serving(("127.0.0.1", 0), page, deadline_seconds=3600) as address:
+    with serving(("127.0.0.1", 0), page, LIVE, deadline_seconds=3600) as address:
         client = hang(address)
 
     client.close()
@@ -171,7 +217,7 @@ def test_a_port_in_use_is_a_usage_error_with_the_way_out(page, address):
         pytest.raises(
             UsageError, match=f"{host}:{port}: Address already in use; set `listen` to another"
         ),
-        serving(address, page),
+        serving(address, page, LIVE),
     ):
         pass
 
@@ -179,11 +225,11 @@ def test_a_port_in_use_is_a_usage_error_with_the_way_out(page, address):
 def test_a_host_that_is_not_ours_is_a_usage_error(page):
     with (
         pytest.raises(UsageError, match=r"cannot serve metrics on 192\.0\.2\.1:9435"),
-        serving(("192.0.2.1", 9435), page),
+        serving(("192.0.2.1", 9435), page, LIVE),
     ):
         pass
 
 
 def test_ipv6(page):
-    with serving(("::1", 0), page) as address:
+    with serving(("::1", 0), page, LIVE) as address:
         assert ask(address, "/healthz")[0].status == 200

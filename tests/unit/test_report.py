@@ -57,6 +57,7 @@ SUMMARY = Summary(
     seconds=30,
     window_seconds=60,
     steps=4711,
+    recent=(),
     rows=(DECODE,),
     blame=(BlameRow(victim="chat", aggressor="rl_sampling", cause="preempted", seconds=1.9),),
     slowest=(SLOW,),

@@ -215,6 +215,23 @@ def test_the_ratio_is_that_of_the_window(totals):
     assert rows(totals, catalog.STEP_RATIO, 100 * S) == {}
 
 
+def test_recent_rows_are_those_of_the_window_with_their_whole_ledgers(totals):
+    totals.add_steps(steps([500] * 10), 1 * S)
+    totals.add_steps(steps([10] * 1500 + [40] * 2, lock=4, tenants=(0, 1)), 30 * S)
+
+    first, _ = summarise(totals, {}, 70 * S).recent
+
+    assert (first.tenant, first.step, first.is_stage, first.count) == (
+        "chat",
+        "decode",
+        False,
+        1502,
+    )
+    assert_allclose([first.p50, first.p999], [0.010, 0.040], rtol=1 / 64)
+    assert_allclose([first.seconds["lock"], first.seconds["running"]], [6.008, 9.072])
+    assert summarise(totals, {}, 100 * S).recent == ()
+
+
 def test_deschedules_are_cumulative_and_their_p999_is_of_the_window(totals):
     table = np.zeros((2, len(DESCHEDULES), BUCKETS + 1), np.uint64)
     table[0, 1, bucket_of(400 * MS)], table[0, 1, BUCKETS] = 1, 400 * MS

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+import psutil
+
+from exporters.live import Live
 from exporters.prometheus import Page
 from exporters.server import serving
 from tracer import config
@@ -28,6 +32,7 @@ from tracer.judge.migration import compare as migration
 from tracer.judge.migration import criteria, html, text
 from tracer.judge.migration.criteria import Criteria
 from tracer.judge.misplaced import misplaced
+from tracer.judge.overview import overview
 from tracer.judge.placement import Placement
 from tracer.kernel.btf import Btf
 from tracer.kernel.hooks import plan
@@ -135,18 +140,26 @@ def run(arguments: argparse.Namespace) -> int:
     On a terminal a report is printed every 10 s. The last one is always printed.
     """
     settings = _settings(arguments)
-    page = Page(interval_seconds=_PUBLISH_SECONDS)
-    with Agent(settings) as agent, serving(settings.address, page) as (host, port):
-        _say(f"tracing; metrics on http://{host}:{port}/metrics")
+    page, live = Page(interval_seconds=_PUBLISH_SECONDS), Live(platform.node())
+    with Agent(settings) as agent, serving(settings.address, page, live) as (host, port):
+        _say(f"tracing; look at http://{host}:{port}, metrics are at /metrics")
         if arguments.ready_file:
             _write(arguments.ready_file, f"{host}:{port}\n")
-        publish = _every(_PUBLISH_SECONDS, lambda: page.publish(agent.families()), at_once=True)
+
+        def publish_families() -> None:
+            families = tuple(agent.families())
+            page.publish(families)
+            live.record(families)
+
+        publish = _every(_PUBLISH_SECONDS, publish_families, at_once=True)
         show = _every(_REPORT_SECONDS, lambda: _print([*reporter.report(agent.summary()), ""]))
-        live = sys.stdout.isatty() and not arguments.quiet
+        on_terminal = sys.stdout.isatty() and not arguments.quiet
 
         def every_second() -> None:
             publish()
-            if live:
+            if live.wanted:
+                live.publish(_describe(agent))
+            if on_terminal:
                 show()
 
         agent.run(_until(arguments.duration), every_second)
@@ -204,6 +217,18 @@ def _target(pid: int) -> Target:
     except OSError as e:
         raise UsageError(f"no process {pid}: {e.strerror}; give the pid of one that runs") from e
     return Target(0, pid, process.started_ns, process.comm, process.comm)
+
+
+def _describe(agent: Agent) -> Callable[[], Mapping[str, object]]:
+    """What the page says besides its plots: of now, put into words by whoever asks for it."""
+    summary, now_ns = agent.summary(), time.monotonic_ns()
+    capabilities, pids = agent.capabilities, [target.pid for target in agent.targets]
+
+    def describe() -> Mapping[str, object]:
+        alive = [pid for pid in pids if psutil.pid_exists(pid)]
+        return overview(summary, capabilities, physician.examine(pids=alive), now_ns)
+
+    return describe
 
 
 def _settings(arguments: argparse.Namespace) -> Config:

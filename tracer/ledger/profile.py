@@ -64,6 +64,10 @@ class Profile:
             np.add.reduceat(self.ns[order], first, axis=0),
         )
 
+    def by_row(self) -> Profile:
+        """One cell for each of ``rows``: all its observations in the first bucket."""
+        return Profile(self.cell // BUCKETS * BUCKETS, self.count, self.ns)._merged()
+
     def rows(self) -> list[int]:
         """Those with an observation, ascending."""
         return [int(row) for row in np.unique(self.cell // BUCKETS)]

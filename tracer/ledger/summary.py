@@ -5,7 +5,7 @@ with a recording. All times are seconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +46,21 @@ class StepRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecentRow:
+    """The steps of a kind that served a tenant in the window."""
+
+    tenant: str
+    step: str
+    is_stage: bool
+    count: int
+    p50: float
+    p99: float
+    p999: float
+    seconds: ByCause
+    """Of whole steps, whoever else they served."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BlameRow:
     victim: str
     aggressor: str
@@ -79,12 +94,15 @@ class SlowStep:
 class Summary:
     seconds: float
     window_seconds: int
-    """The slowest steps are those of this last part."""
+    """Recent rows and the slowest steps are those of this last part."""
 
     steps: int
     """Without stages."""
 
     rows: tuple[StepRow, ...]
+    """Most time first."""
+
+    recent: tuple[RecentRow, ...]
     """Most time first."""
 
     blame: tuple[BlameRow, ...]
@@ -115,6 +133,7 @@ def summarise(totals: Totals, lost: Mapping[str, int], now_ns: int) -> Summary:
         window_seconds=totals.window_seconds,
         steps=totals.steps,
         rows=tuple(sorted(rows.values(), key=lambda row: -sum(row.seconds.values()))),
+        recent=tuple(sorted(_recent(totals, now_ns), key=lambda row: -sum(row.seconds.values()))),
         blame=tuple(sorted(blame, key=lambda row: -row.seconds)),
         slowest=() if slowest is None else _slow_steps(totals, slowest, rows),
         outside={
@@ -154,6 +173,24 @@ def _step_row(
         tail=_by_cause(ns[tail].sum(axis=0) / counts[tail].sum() / 1e9),
         tail_count=int(counts[tail].sum()),
     )
+
+
+def _recent(totals: Totals, now_ns: int) -> Iterator[RecentRow]:
+    times, ledgers = totals.window.profile(now_ns), totals.window_ledgers.profile(now_ns)
+    p50, p99, p999 = (times.quantiles(q) / 1e9 for q in (0.5, 0.99, 0.999))
+    counts, seconds = times.counts(), ledgers.sums() / 1e9
+    for at, row in enumerate(times.rows()):
+        tenant, step = totals.labels_of(row)
+        yield RecentRow(
+            tenant=tenant,
+            step=step,
+            is_stage=bool(totals.is_stage[row]),
+            count=int(counts[at]),
+            p50=float(p50[at]),
+            p99=float(p99[at]),
+            p999=float(p999[at]),
+            seconds=_by_cause(seconds[at]),
+        )
 
 
 def _slow_steps(totals: Totals, steps: Steps, rows: Mapping[int, StepRow]) -> tuple[SlowStep, ...]:

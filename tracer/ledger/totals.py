@@ -88,6 +88,9 @@ class Totals:
         self.window = Window(window_seconds, columns=0)
         """Wall times of steps by row."""
 
+        self.window_ledgers = Window(window_seconds, columns=len(CAUSES))
+        """Their whole ledgers added up, by row alone."""
+
         self.queue_waits = Profile.empty(1)
         """By tenant's number."""
 
@@ -147,6 +150,7 @@ class Totals:
             self._profiles = [self.profile]
         wall_times = Profile(profile.cell, profile.count, profile.ns[:, :0])
         self.window.add(wall_times, now_ns)
+        self.window_ledgers.add(profile.by_row(), now_ns)
 
     def add_outside(self, pieces: Records, tenant: NDArray[np.int32]) -> None:
         """``struct piece`` (n,) in no step, and the tenants (n,) whose threads these were."""

@@ -1,0 +1,128 @@
+"""A node whose state is known: two tenants, one of them in trouble, under any names."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from exporters.live import Live
+from exporters.prometheus import Page
+from exporters.server import Address, serving
+from tracer import catalog
+from tracer.catalog import CAUSES
+from tracer.judge import doctor
+from tracer.judge.overview import overview
+from tracer.ledger.histogram import EDGES_SECONDS
+from tracer.ledger.summary import RecentRow, SlowStep, Summary
+from tracer.model import Aggressor, Capability, Family, Histogram
+
+MS = 1e-3
+
+
+@dataclass(frozen=True)
+class Names:
+    victim: str = "chat"
+    quiet: str = "batch"
+    step: str = "decode"
+    aggressor: str = "antagonist"
+    node: str = "node-17"
+    reason: str = "this kernel does not tell"
+
+
+def causes(**seconds: float) -> dict[str, float]:
+    return {cause.name: seconds.get(cause.name, 0.0) for cause in CAUSES}
+
+
+def summary(names: Names) -> Summary:
+    """The victim waits 12 % of its time, the quiet tenant nearly never."""
+    rows = [
+        RecentRow(
+            tenant=tenant,
+            step=names.step,
+            is_stage=False,
+            count=4_000,
+            p50=10 * MS,
+            p99=30 * MS,
+            p999=62 * MS,
+            seconds=causes(running=40, preempted=wait, runqueue=0.1),
+        )
+        for tenant, wait in ((names.victim, 5.4), (names.quiet, 0.2))
+    ]
+    slow = SlowStep(
+        number=4711,
+        step=names.step,
+        tenant=names.victim,
+        target=1,
+        tid=77,
+        end_ns=0,
+        elapsed=62 * MS,
+        seconds=causes(running=12 * MS, preempted=50 * MS),
+        median=10 * MS,
+        typical=causes(running=9.5 * MS, runqueue=0.5 * MS),
+        aggressors=(Aggressor(names.aggressor, 3, 4, names.aggressor[:15], 49 * MS),),
+        blame_rest=1 * MS,
+        helper_wait=0.0,
+        helper_worst=0.0,
+    )
+    return Summary(
+        seconds=3600.0,
+        window_seconds=60,
+        steps=8_000,
+        rows=(),
+        recent=tuple(rows),
+        blame=(),
+        slowest=(slow,),
+        outside={},
+        lost={"torn": 1, "ring_full": 0, "page_bad_magic": 7},
+        cannot_tell={"stall": names.reason},
+    )
+
+
+def families(names: Names, publishing: int) -> list[Family]:
+    """Trouble begins with the fourth publishing."""
+    trouble = max(0, publishing - 3)
+    counts = np.zeros(len(EDGES_SECONDS) + 1, np.int64)
+    counts[2:5] = 100 * publishing
+    counts[17] = 20 * trouble
+    waits = {
+        (names.victim, "preempted"): Histogram(counts, 0.02 * publishing + 0.2 * trouble),
+        (names.quiet, "runqueue"): Histogram(counts // 9, 0.01 * publishing),
+    }
+    blame = {(names.victim, names.aggressor, "preempted"): 0.5 * trouble}
+    return [
+        Family(catalog.DESCHEDULE, waits, EDGES_SECONDS),
+        Family(catalog.BLAME, blame),
+        Family(catalog.STEAL, {("0",): 0.01 * publishing, ("1",): 0.3 * trouble}),
+    ]
+
+
+@contextmanager
+def serving_node(names: Names) -> Iterator[Address]:
+    """An agent's port, and what stands for the agent's thread behind it: it publishes anew every
+    time that somebody asks."""
+    live, page, over = Live(names.node, fresh_seconds=0), Page(60), threading.Event()
+    diagnosis = doctor.examine()
+    capabilities = [Capability("gpu", "none", names.reason)]
+
+    def be_the_agent() -> None:
+        publishings = count()
+        for _ in range(6):
+            live.record(families(names, next(publishings)))
+        while not over.wait(0.01):
+            if live.wanted:
+                live.record(families(names, next(publishings)))
+                live.publish(lambda: overview(summary(names), capabilities, diagnosis, 10**9))
+
+    agent = threading.Thread(target=be_the_agent)
+    agent.start()
+    try:
+        with serving(("127.0.0.1", 0), page, live) as address:
+            yield address
+    finally:
+        over.set()
+        agent.join()

@@ -1,0 +1,69 @@
+"""The live state: made when somebody asks, once for all who ask, and bounded."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from exporters.live import Live
+from tests.page.node import Names, families
+
+
+def wait_until_wanted(live):
+    while not live.wanted:
+        pass
+
+
+def test_nothing_is_made_while_nobody_asks():
+    live = Live("node")
+
+    assert not live.wanted
+
+
+def test_one_publishing_answers_all_who_ask_and_is_written_once():
+    live, described = Live("node", fresh_seconds=3600), []
+
+    with ThreadPoolExecutor() as pool:
+        asked = [pool.submit(live.read) for _ in range(4)]
+        wait_until_wanted(live)
+        live.publish(lambda: described.append(1) or {"steps": 7})
+        answers = {each.result() for each in asked}
+    answers.add(live.read())
+
+    assert len(answers) == len(described) == 1
+    assert json.loads(answers.pop())["steps"] == 7
+    assert not live.wanted
+
+
+def test_words_are_found_by_the_one_who_asks_not_by_the_agent():
+    live, threads = Live("node"), []
+
+    live.publish(lambda: {"x": threads.append(threading.current_thread())})
+    with ThreadPoolExecutor() as pool:
+        pool.submit(live.read).result()
+
+    assert threads != [threading.current_thread()]
+
+
+def test_an_agent_that_does_not_come_by_leaves_the_last_answer_or_none():
+    live = Live("node", fresh_seconds=0, patience_seconds=0.01)
+    assert live.read() == b""
+
+    live.publish(lambda: {"steps": 7})
+
+    assert json.loads(live.read())["steps"] == 7
+    assert live.wanted
+
+
+def test_texts_are_cut_wherever_they_come_from():
+    name = "<&\u202e\ud800" * 200
+    live = Live(name)
+    live.record([])
+    live.record(families(Names(victim=name, aggressor=name), publishing=9))
+    live.publish(lambda: {"words": [{"of": name}]})
+
+    state = json.loads(live.read())
+
+    texts = [state["node"], state["words"][0]["of"], state["plots"]["blame"][0]["aggressor"]]
+    assert texts == [f"{name[:400]}…"] * 3

@@ -30,6 +30,7 @@ from tracer.memory.segments import segments
 from tracer.memory.syscalls import nodes_of_pages
 from tracer.targets.processes import Processes
 from workloads.rl_sampling.placing import Place, bind, nodes, touch
+from workloads.rl_sampling.slot_queue import SEGMENT
 
 MIB, HUGE = 1 << 20, 2 << 20
 CPUS = nodes()
@@ -37,8 +38,13 @@ DISTURBED = 3
 """The window, of those of ``drift``, with remote allocations."""
 
 REMOTE_MIB = 96
-ALL_SLOTS = ("--samplers", "policy-a=2,policy-b=2", "--environments", "64", "--hidden", "64")
-MOVING_S = 60.0
+SMALL = ("--variant", "affinity", "--hidden", "64", "--service-threads", "0")
+FEW = ("--samplers", "policy-a=1,policy-b=1")
+ALL_SLOTS = ("--samplers", "policy-a=2,policy-b=2", "--environments", "64", "--batch", "64")
+"""So that every page of the queue is used, and the balancer learns by whom."""
+
+QUEUE_PAGES = SEGMENT.itemsize // mmap.PAGESIZE
+MOVING_S = 90.0
 
 
 def segment(name: str, size: int, on_1: int = 0, flags: int = 0) -> mmap.mmap:
@@ -96,8 +102,8 @@ def remote() -> dict[str, Any]:
         "bind(memory, {0}); touch(memory); print(flush=True)\n"
         "while True: touch(memory)"
     )
-    os.sched_setaffinity(0, CPUS[1])
-    program = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    with on_node(1):
+        program = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     try:
         assert program.stdout and program.stdout.readline()
         return memory_command("--pid", str(program.pid))
@@ -107,34 +113,47 @@ def remote() -> dict[str, Any]:
 
 
 def queue() -> dict[str, Any]:
-    os.sched_setaffinity(0, CPUS[1])
     told: dict[str, Any] = {}
     for place in (Place.RIGHT, Place.WRONG):
-        with workload(place):
+        with workload(place, 3, FEW):
             told[place] = memory_command()
             if place is Place.WRONG:
                 told["text"] = run_tailtrace("memory").stdout
-    with workload(Place.MOVED):
-        told["moving"] = [memory_command()]
+    before = pages_migrated()
+    with workload(Place.MOVED, 5, ALL_SLOTS):
         end = time.monotonic() + MOVING_S
-        while time.monotonic() < end and on_node_1(told["moving"][-1]) < 0.9:
-            told["moving"].append(memory_command())
+        while time.monotonic() < end and (pages_migrated() - before < QUEUE_PAGES / 2):
+            time.sleep(1)
+        told["moved"] = memory_command()
+    told["migrated"] = pages_migrated() - before
     return told
 
 
-def on_node_1(told: dict[str, Any]) -> float:
-    pages = told["segments"][0]["pages"]["by_node"]
-    return float(pages.get("1", 0) / sum(pages.values()))
+def pages_migrated() -> int:
+    """By NUMA balancing, since boot."""
+    counters = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
+    return int(counters["numa_pages_migrated"])
 
 
 @contextmanager
-def workload(place: Place) -> Iterator[None]:
+def on_node(node: int) -> Iterator[None]:
+    """What is started in the block runs on this node's CPUs alone."""
+    os.sched_setaffinity(0, CPUS[node])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, CPUS[0])
+
+
+@contextmanager
+def workload(place: Place, actors: int, options: tuple[str, ...]) -> Iterator[None]:
     """On CPUs of node 1 alone, from the first steps of all its actors on."""
-    command = [sys.executable, "-m", "workloads.rl_sampling", "--variant", "affinity"]
-    program = subprocess.Popen([*command, "--queue", place, "--duration", "600", *ALL_SLOTS])
+    command = [sys.executable, "-m", "workloads.rl_sampling", *SMALL, *options]
+    with on_node(1):
+        program = subprocess.Popen([*command, "--queue", place, "--duration", "600"])
     try:
         processes, targets = Processes(Config()), set()
-        while len(targets) < 5:
+        while len(targets) < actors:
             assert program.poll() is None
             time.sleep(0.2)
             targets |= {target.pid for target in processes.scan().new}

@@ -10,6 +10,7 @@ one, and left to NUMA balancing.
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import os
 import subprocess
@@ -43,7 +44,7 @@ FEW = ("--samplers", "policy-a=1,policy-b=1")
 ALL_SLOTS = ("--samplers", "policy-a=2,policy-b=2", "--environments", "64", "--batch", "64")
 """So that every page of the queue is used, and the balancer learns by whom."""
 
-QUEUE_PAGES = SEGMENT.itemsize // mmap.PAGESIZE
+QUEUE_PAGES = math.ceil(SEGMENT.itemsize / mmap.PAGESIZE)
 MOVING_S = 90.0
 
 

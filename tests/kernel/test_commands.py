@@ -12,6 +12,7 @@ import urllib.request
 import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,6 +74,35 @@ def test_run_reports_and_serves(
         assert metric in page
 
 
+def test_top_shows_the_last_seconds_over_and_over(
+    engine: subprocess.Popen[bytes], config: Path
+) -> None:
+    command = [*TAILTRACE, "top", "--config", str(config), "--json"]
+    timing = ["--interval", "1", "--duration", "3.5"]
+    done = subprocess.run([*command, *timing], capture_output=True, check=True)
+
+    shown = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(shown) == 3
+    assert all({row["step"] for row in each["rows"]} == {"decode"} for each in shown[1:])
+    assert all(each["steps"] > 100 for each in shown[1:])
+
+
+def test_a_recording_is_reported_followed_and_explained(
+    engine: subprocess.Popen[bytes], config: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.db"
+    command = [*TAILTRACE, "record", "--config", str(config), "-o", str(file), "--json"]
+    live = _json(*command, "--duration", "3")
+    followed = _json(*TAILTRACE, "top", str(file), "--json")
+    slowest = live["slowest"][0]
+    explained = _json(*TAILTRACE, "explain", str(slowest["number"]), str(file), "--json")
+
+    assert _json(*TAILTRACE, "report", str(file), "--json") == _close_to(live)
+    assert followed["steps"] == live["steps"] > 100
+    assert explained[0] == _close_to(slowest | {"ended_unix": explained[0]["ended_unix"]})
+    assert time.time() - 60 < explained[0]["ended_unix"] < time.time()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_prints_its_report(
     engine: subprocess.Popen[bytes], config: Path, tmp_path: Path, number: signal.Signals
@@ -131,6 +161,19 @@ def test_a_wheel_traces_without_compiler_or_checkout(
     assert b"tailtrace" in page
     assert b"uPlot" in library
     assert b"decode" in out
+
+
+def _json(*command: str) -> Any:
+    return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+
+
+def _close_to(value: Any) -> Any:
+    """Equal to what has the same numbers, up to the rounding of sums in another order."""
+    if isinstance(value, dict):
+        return {key: _close_to(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_close_to(each) for each in value]
+    return pytest.approx(value, rel=1e-9, abs=1e-12) if isinstance(value, float) else value
 
 
 def _content(ready: Path) -> str:

@@ -55,8 +55,10 @@ def summary(names: Names) -> Summary:
     ]
     slow = SlowStep(
         number=4711,
+        parent=0,
         step=names.step,
         tenant=names.victim,
+        shares={names.victim: 1.0},
         target=1,
         tid=77,
         end_ns=0,
@@ -64,6 +66,10 @@ def summary(names: Names) -> Summary:
         seconds=causes(running=12 * MS, preempted=50 * MS),
         median=10 * MS,
         typical=causes(running=9.5 * MS, runqueue=0.5 * MS),
+        switches=2,
+        involuntary=1,
+        migrations=0,
+        worst=None,
         aggressors=(Aggressor(names.aggressor, 3, 4, names.aggressor[:15], 49 * MS),),
         blame_rest=1 * MS,
         helper_wait=0.0,

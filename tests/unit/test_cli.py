@@ -19,6 +19,8 @@ from tracer.cli import main
         (["run", "--duration", "-1"], "'-1'"),
         (["run", "--colour"], "--colour"),
         (["run", "--config", "/nonexistent.yaml"], "/nonexistent.yaml"),
+        (["explain", "first", "a.db"], "'first'"),
+        (["explain", "1", "/nonexistent.db"], "/nonexistent.db"),
     ],
 )
 def test_a_wrong_call_gets_one_line_that_names_it(
@@ -51,7 +53,8 @@ def test_help_has_every_command_and_examples(capsys: pytest.CaptureFixture[str])
     assert stop.value.code == 0
     assert "examples:" in text
     assert all(
-        f"\n    {command} " in text for command in ("check", "doctor", "run", "record", "compare")
+        f"\n    {command} " in text
+        for command in ("check", "doctor", "run", "top", "record", "explain", "compare")
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -106,6 +107,49 @@ def test_the_slowest_of_the_whole_recording_can_be_asked_for(tmp_path):
     with Recording.open(tmp_path / "a.db") as recording:
         assert recording.summary(slowest_of=200).slowest[0].elapsed == slowest / 1e9
         assert all(s.end_ns > 140 * S for s in recording.summary().slowest)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_slow_step_is_explained_as_the_agent_would(tmp_path, seed):
+    drains = Drains(seed)
+    with record(tmp_path / "a.db", drains, windows=6) as recording:
+        live = summarise(drains.totals, drains.lost, drains.now_ns).slowest[7]
+        (replayed,) = (
+            step for step in recording.slow_steps(live.number) if step.number == live.number
+        )
+
+    assert_equal(asdict(live), asdict(replayed))
+
+
+def test_a_step_is_found_with_its_stages_in_any_window(tmp_path):
+    drains = Drains(6)
+    windows = [drains.window() for _ in range(9)]
+    whole = next(step for step in windows[0].slowest if not step.parent)
+    stage = next(step for step in windows[8].slowest if step.parent)
+    stage = msgspec.structs.replace(stage, parent=whole.number)
+    windows[8] = replace(windows[8], slowest=[stage])
+    with Recorder(tmp_path / "a.db", meta()) as recorder:
+        for window in windows:
+            recorder.write(window)
+
+    with Recording.open(tmp_path / "a.db") as recording:
+        found = recording.slow_steps(whole.number)
+        ended = recording.unix_seconds(whole.end_ns)
+
+        assert {whole.number, stage.number} == {step.number for step in found}
+        assert recording.slow_steps(10**12) == ()
+        assert ended == pytest.approx(1_800_000_000 + whole.end_ns / 1e9)
+
+
+def test_the_latest_is_the_last_window_alone(tmp_path):
+    drains = Drains(7)
+    with record(tmp_path / "a.db", drains, windows=4) as recording:
+        latest, all_steps = recording.latest(), recording.summary().steps
+        (last,) = recording.windows(last=1)
+
+    assert (latest.steps, latest.seconds) == (last.steps, 10.0)
+    assert 0 < latest.steps < all_steps
+    assert len(latest.slowest) == len(last.slowest)
 
 
 def test_windows_are_read_as_they_were_written(tmp_path):

@@ -9,90 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.unit.summaries import DECODE, GRPC, MS, SLOW, SUMMARY
 from tracer import catalog
 from tracer.judge import words
-from tracer.judge.report import WIDTH, as_dict, explain, report
-from tracer.ledger.summary import BlameRow, SlowStep, StepRow, Summary
-from tracer.model import Aggressor
-
-MS = 0.001
-
-
-def by_cause(**ms):
-    return {cause.name: ms.get(cause.name, 0) * MS for cause in catalog.CAUSES}
-
-
-DECODE = StepRow(
-    tenant="chat",
-    step="decode",
-    is_stage=False,
-    count=4711,
-    p50=10.2 * MS,
-    p99=21.0 * MS,
-    p999=31.2 * MS,
-    seconds=by_cause(running=46_000, preempted=2_000, net=2_000),
-    typical=by_cause(running=9.6, net=0.6),
-    tail=by_cause(running=10.0, preempted=18.3, runqueue=2.1, net=0.5),
-    tail_count=48,
-)
-GRPC = Aggressor(name="rl_sampling", pid=70, tid=73, comm="grpc-worker-3", seconds=18.3 * MS)
-NGINX = Aggressor(name="nginx", pid=80, tid=80, comm="nginx", seconds=2.1 * MS)
-SLOW = SlowStep(
-    number=4711,
-    step="decode",
-    tenant="chat",
-    target=1,
-    tid=42,
-    end_ns=0,
-    elapsed=31.2 * MS,
-    seconds=by_cause(running=10.1, preempted=18.3, runqueue=2.1, net=0.7),
-    median=10.2 * MS,
-    typical=by_cause(running=9.6, net=0.6),
-    aggressors=(GRPC,),
-    blame_rest=0.1 * MS,
-    helper_wait=0,
-    helper_worst=0,
-)
-SUMMARY = Summary(
-    seconds=30,
-    window_seconds=60,
-    steps=4711,
-    recent=(),
-    rows=(DECODE,),
-    blame=(BlameRow(victim="chat", aggressor="rl_sampling", cause="preempted", seconds=1.9),),
-    slowest=(SLOW,),
-    outside={},
-    lost={},
-    cannot_tell={},
-)
-
-
-def test_a_slow_step_is_explained_by_what_it_has_more_than_a_median_one():
-    assert explain(SLOW) == (
-        "step 4711 decode of chat took 31.2 ms, 21.0 ms longer than the median: "
-        "18.3 ms preempted by grpc-worker-3 (rl_sampling), 2.10 ms in the run queue."
-    )
-
-
-def test_several_aggressors_are_named_with_their_time():
-    text = explain(replace(SLOW, aggressors=(replace(GRPC, seconds=10 * MS), NGINX)))
-
-    assert "18.3 ms preempted, 2.10 ms in the run queue." in text
-    assert text.endswith(
-        "Meanwhile on its CPU: grpc-worker-3 (rl_sampling) 10.0 ms, nginx 2.10 ms."
-    )
-
-
-def test_late_helpers_are_named():
-    text = explain(replace(SLOW, helper_wait=9 * MS, helper_worst=4 * MS))
-
-    assert text.endswith("Its helper threads wanted a CPU for 9.00 ms, at worst 4.00 ms at once.")
-
-
-def test_a_step_as_long_as_the_median_needs_no_cause():
-    text = explain(replace(SLOW, elapsed=10.2 * MS))
-
-    assert text == "step 4711 decode of chat took 10.2 ms, no longer than the median."
+from tracer.judge.report import as_dict, report, top
+from tracer.judge.words import WIDTH
+from tracer.ledger.summary import BlameRow
 
 
 def test_the_table_has_quantiles_their_ratio_and_shares_of_time():
@@ -140,6 +62,13 @@ def test_a_p999_of_few_steps_is_marked_as_the_longest():
     assert "31.2 ms*" in "\n".join(lines)
     assert "* of fewer than 1,000 steps the P999 is the longest" in lines
     assert "*" not in "\n".join(report(SUMMARY))
+
+
+def test_top_says_the_same_but_for_the_tail():
+    lines = top(SUMMARY)
+
+    assert set(lines) < set(report(SUMMARY))
+    assert not any("tail" in line for line in lines[1:])
 
 
 def test_nothing_yet_is_said_as_such():

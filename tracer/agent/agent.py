@@ -218,9 +218,9 @@ class Agent:
         yield from self.memory.families()
         yield from own_families(self._drain_seconds, self._kernel.run_times())
 
-    def summary(self) -> Summary:
-        now = time.monotonic_ns()
-        return summarise(self._totals, self.losses(), now)
+    def summary(self, now_ns: int | None = None) -> Summary:
+        """As of now, or of the moment a window ended at that has just been taken."""
+        return summarise(self._totals, self.losses(), now_ns or time.monotonic_ns())
 
     def window(self) -> Window:
         """What there is to record since the last call."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from tracer.cli import commands
+from tracer.cli import commands, reading
 from tracer.errors import UsageError
 
 _EXAMPLES = """\
@@ -18,9 +18,13 @@ examples:
   tailtrace memory                       # on which NUMA nodes memory is, and threads run
   tailtrace run                          # trace every process that marks its steps, serve metrics
   tailtrace run --duration 30            # the same for 30 s, then print the report
+  tailtrace top                          # what is going on now, every 2 s
   tailtrace record -o before.db --duration 1800
+  tailtrace explain 979 before.db        # one slow step in full
   tailtrace compare before.db after.db   # did the migration help? exit code 0 yes, 1 no, 3 unsure
 """
+
+_DIGITS = 20  # of a 64-bit number
 
 Parser = argparse.ArgumentParser
 
@@ -94,6 +98,20 @@ def _record(sub: Parser) -> None:
     sub.add_argument("--duration", type=_seconds, metavar="SECONDS", help="then stop")
 
 
+def _top(sub: Parser) -> None:
+    _config(sub)
+    sub.add_argument("recording", type=Path, nargs="?", help="one that is being written")
+    sub.add_argument(
+        "--interval", type=_seconds, default=2.0, metavar="SECONDS", help="2 when not given"
+    )
+    sub.add_argument("--duration", type=_seconds, metavar="SECONDS", help="then stop")
+
+
+def _explain(sub: Parser) -> None:
+    sub.add_argument("step", type=_number, metavar="STEP", help="its number, from the report")
+    sub.add_argument("recording", type=Path, help="as `tailtrace record` made it")
+
+
 def _report(sub: Parser) -> None:
     sub.add_argument("recording", type=Path, help="as `tailtrace record` made it")
 
@@ -113,8 +131,10 @@ _OPTIONS: dict[Callable[[argparse.Namespace], int], Callable[[Parser], None]] = 
     commands.memory: _memory,
     commands.run: _run,
     commands.record: _record,
-    commands.report: _report,
-    commands.compare: _compare,
+    commands.top: _top,
+    reading.report: _report,
+    reading.explain: _explain,
+    reading.compare: _compare,
 }
 
 
@@ -126,6 +146,12 @@ def _seconds(text: str) -> float:
     if not 0 < value <= 1e7:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
     return value
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of a step")
+    return int(text)
 
 
 def _list(text: str) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 from tracer import catalog
 from tracer.judge import doctor, words
 from tracer.judge.doctor import Diagnosis
-from tracer.judge.report import explain
+from tracer.judge.explain import sentence
 from tracer.ledger.summary import ByCause, RecentRow, SlowStep, Summary
 from tracer.model import Capability
 
@@ -62,7 +62,7 @@ def _slow(step: SlowStep, now_ns: int) -> dict[str, Any]:
         "seconds": _some(step.seconds),
         "typical": _some(step.typical),
         "ago": (now_ns - step.end_ns) / 1e9,
-        "words": explain(step),
+        "words": sentence(step),
     }
 
 

@@ -5,26 +5,20 @@ a dictionary for programs.
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
 from tracer import catalog
 from tracer.catalog import Group
 from tracer.judge import tiers
-from tracer.judge.words import CAUSES, clipped, compact, count, duration, percent
-from tracer.ledger.labels import pool_of
-from tracer.ledger.summary import ByCause, SlowStep, StepRow, Summary
-from tracer.model import Aggressor
-
-WIDTH = 100
+from tracer.judge.explain import excess, sentence
+from tracer.judge.words import CAUSES, clipped, compact, count, duration, percent, wrapped
+from tracer.ledger.summary import ByCause, StepRow, Summary
 
 _ROWS, _TAILS, _CAUSES, _BLAMES, _SLOWEST = 12, 3, 4, 8, 5  # what fits one screen
 _SHOWN = Group.ON_CPU, Group.WANTED, Group.WAITED
 _SURE = 1000  # below as many steps the p999 is the longest step
-_MINOR = 0.05  # of what a step took longer: causes with less are not named
-_ALL_BUT = 0.9  # an aggressor with this part of a wait is the one to name
 
 
 def as_dict(summary: Summary) -> dict[str, Any]:
@@ -34,35 +28,18 @@ def as_dict(summary: Summary) -> dict[str, Any]:
 
 def report(summary: Summary) -> list[str]:
     """Lines of at most WIDTH columns."""
-    sections = [list(_header(summary))]
-    if summary.rows:
-        sections += [list(_table(summary)), list(_tails(summary))]
-    sections += [list(_blame(summary)), list(_slowest(summary)), list(_absent(summary))]
-    lines = [line for section in sections if section for line in ["", *section]]
-    return lines[1:]
+    return _screen(summary, _header, _table, _tails, _blame, _slowest, _absent)
 
 
-def explain(step: SlowStep) -> str:
-    """Why a step took longer than its like, in a sentence or two."""
-    longer = step.elapsed - step.median
-    title = f"step {step.number} {step.step} of {step.tenant} took {duration(step.elapsed)}"
-    if longer <= 0:
-        return f"{title}, no longer than the median."
-    excess = _excess(step.seconds, step.typical)
-    causes = [(cause, s) for cause, s in excess if s >= _MINOR * longer][:_CAUSES]
-    named = _one_aggressor(step)
-    parts = [
-        f"{duration(s)} {CAUSES[cause]}{f' by {named}' if cause == 'preempted' and named else ''}"
-        for cause, s in causes
-    ]
-    text = f"{title}, {duration(longer)} longer than the median: {', '.join(parts)}."
-    if not named and step.aggressors:
-        instead = [f"{_who(a)} {duration(a.seconds)}" for a in step.aggressors[:3]]
-        text += f" Meanwhile on its CPU: {', '.join(instead)}."
-    if step.helper_wait >= _MINOR * longer:
-        text += f" Its helper threads wanted a CPU for {duration(step.helper_wait)}"
-        text += f", at worst {duration(step.helper_worst)} at once."
-    return text
+def top(summary: Summary) -> list[str]:
+    """The same of a few seconds, which are too few for a tail."""
+    return _screen(summary, _header, _table, _blame, _slowest, _absent)
+
+
+def _screen(summary: Summary, *sections: Callable[[Summary], Iterator[str]]) -> list[str]:
+    """Those that have something to say, an empty line between them."""
+    written = [lines for section in sections if (lines := list(section(summary)))]
+    return [line for lines in written for line in ["", *lines]][1:]
 
 
 def _header(summary: Summary) -> Iterator[str]:
@@ -77,6 +54,8 @@ def _header(summary: Summary) -> Iterator[str]:
 
 
 def _table(summary: Summary) -> Iterator[str]:
+    if not summary.rows:
+        return
     form = "{:15} {:16} {:>9} {:>8} {:>8} {:>9} {:>8} {:>6} {:>6} {:>6}"
     titles = ("TENANT", "STEP", "COUNT", "P50", "P99", "P999 ", "P999/P50")
     yield form.format(*titles, "ON CPU", "WANTED", "WAITED")
@@ -110,8 +89,8 @@ def _tails(summary: Summary) -> Iterator[str]:
         longer = sum(row.tail.values()) - sum(row.typical.values())
         name = f"{clipped(row.tenant, 24)} {clipped(row.step, 24)}"
         ranking = tiers.rank(row, summary.cannot_tell)
-        yield from _wrapped(f"{name}, {count(row.tail_count, 'step')}: {tiers.verdict(ranking)}")
-        for cause, seconds in _excess(row.tail, row.typical)[:_CAUSES]:
+        yield from wrapped(f"{name}, {count(row.tail_count, 'step')}: {tiers.verdict(ranking)}")
+        for cause, seconds in excess(row.tail, row.typical)[:_CAUSES]:
             yield f"  {duration(seconds):>8} {percent(seconds, longer):>6}  {CAUSES[cause]}"
 
 
@@ -131,25 +110,15 @@ def _slowest(summary: Summary) -> Iterator[str]:
         return
     yield f"The slowest steps of the last {summary.window_seconds} s"
     for step in summary.slowest[:_SLOWEST]:
-        yield from _wrapped(explain(step), indent="  ")
+        yield from wrapped(sentence(step), indent="  ")
 
 
 def _absent(summary: Summary) -> Iterator[str]:
     for cause, reason in summary.cannot_tell.items():
-        yield from _wrapped(f"{cause}: cannot be told here: {reason}")
+        yield from wrapped(f"{cause}: cannot be told here: {reason}")
     if summary.lost:
         lost = ", ".join(f"{reason} {n:,}" for reason, n in sorted(summary.lost.items()))
-        yield from _wrapped(f"lost: {lost}")
-
-
-def _wrapped(text: str, indent: str = "") -> list[str]:
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent + "  ",
-        break_on_hyphens=False,
-    )
+        yield from wrapped(f"lost: {lost}")
 
 
 def _of(seconds: ByCause, group: Group) -> float:
@@ -160,26 +129,6 @@ def _of_all(summary: Summary, group: Group) -> float:
     return sum(_of(row.seconds, group) for row in summary.rows if not row.is_stage)
 
 
-def _excess(seconds: ByCause, typical: ByCause) -> list[tuple[str, float]]:
-    """By how much each cause is more than in the typical step, largest first."""
-    excess = [(cause, s - typical[cause]) for cause, s in seconds.items()]
-    return sorted(((c, s) for c, s in excess if s > 0), key=lambda pair: -pair[1])
-
-
 def _tail_seconds(row: StepRow) -> float:
     """What all steps of the tail together took longer than median ones."""
     return row.tail_count * (sum(row.tail.values()) - sum(row.typical.values()))
-
-
-def _one_aggressor(step: SlowStep) -> str:
-    """The one that took all but a little; empty when there is none."""
-    blamed = step.blame_rest + sum(aggressor.seconds for aggressor in step.aggressors)
-    if step.aggressors and step.aggressors[0].seconds >= _ALL_BUT * blamed:
-        return _who(step.aggressors[0])
-    return ""
-
-
-def _who(aggressor: Aggressor) -> str:
-    if aggressor.name in (aggressor.comm, pool_of(aggressor.comm)):
-        return aggressor.comm
-    return f"{aggressor.comm} ({aggressor.name})"

@@ -1,6 +1,11 @@
-"""Numbers and causes in words that people use."""
+"""Numbers and causes in words that people use, in lines that fit a screen."""
 
 from __future__ import annotations
+
+import textwrap
+
+WIDTH = 100
+"""Columns."""
 
 CAUSES: dict[str, str] = {
     "running": "running",
@@ -62,3 +67,14 @@ def compact(number: int) -> str:
 
 def clipped(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def wrapped(text: str, indent: str = "") -> list[str]:
+    """Lines of at most WIDTH columns; those after the first are indented by two more."""
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_on_hyphens=False,
+    )

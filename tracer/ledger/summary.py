@@ -5,6 +5,7 @@ with a recording. All times are seconds.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -69,13 +70,34 @@ class BlameRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LongestWait:
+    """The longest deschedule of a step."""
+
+    cause: str
+    seconds: float
+    after: float
+    """When it ended, in seconds from the step's begin."""
+
+    comm: str
+    """Of the thread that had the CPU then; empty where nobody is known."""
+
+    tid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SlowStep:
     """One step, to be explained against the typical one of its tenant and kind."""
 
     number: int
+    parent: int
+    """The step that a stage belongs to; 0 for a step."""
+
     step: str
     tenant: str
     """The one with the largest share."""
+
+    shares: Mapping[str, float]
+    """Of all tenants that it served."""
 
     target: int
     tid: int
@@ -84,6 +106,14 @@ class SlowStep:
     seconds: ByCause
     median: float
     typical: ByCause
+    switches: int
+    """Times that the thread left the CPU."""
+
+    involuntary: int
+    """Of these, wanting to stay."""
+
+    migrations: int
+    worst: LongestWait | None
     aggressors: tuple[Aggressor, ...]
     blame_rest: float
     helper_wait: float
@@ -193,13 +223,24 @@ def _recent(totals: Totals, now_ns: int) -> Iterator[RecentRow]:
         )
 
 
+def slow_steps(totals: Totals, steps: Steps) -> tuple[SlowStep, ...]:
+    """In the order given, against all that the totals have of their kinds."""
+    profile = totals.profile
+    rows = set(totals.largest_rows(steps))
+    return _slow_steps(
+        totals, steps, {row: _step_row(totals, row, *profile.row(row)) for row in rows}
+    )
+
+
 def _slow_steps(totals: Totals, steps: Steps, rows: Mapping[int, StepRow]) -> tuple[SlowStep, ...]:
     peers = [rows[row] for row in totals.largest_rows(steps)]
     return tuple(
         SlowStep(
             number=int(steps.number[i]),
+            parent=int(steps.parent[i]),
             step=peer.step,
             tenant=peer.tenant,
+            shares=_shares(totals, steps, i),
             target=int(steps.target[i]),
             tid=int(steps.tid[i]),
             end_ns=int(steps.end_ns[i]),
@@ -207,12 +248,38 @@ def _slow_steps(totals: Totals, steps: Steps, rows: Mapping[int, StepRow]) -> tu
             seconds=_by_cause(steps.ns[i] / 1e9),
             median=peer.p50,
             typical=peer.typical,
+            switches=int(steps.switches[i]),
+            involuntary=int(steps.involuntary[i]),
+            migrations=int(steps.migrations[i]),
+            worst=_worst(steps, i),
             aggressors=_aggressors(totals, steps, i),
             blame_rest=float(steps.blame_rest_ns[i]) / 1e9,
             helper_wait=float(steps.helper_wait_ns[i]) / 1e9,
             helper_worst=float(steps.helper_worst_ns[i]) / 1e9,
         )
         for i, peer in enumerate(peers)
+    )
+
+
+def _shares(totals: Totals, steps: Steps, i: int) -> Mapping[str, float]:
+    served = steps.tenant[i] >= 0
+    numbers = totals.tenants.numbers(steps.tenant[i][served], totals.names.tenants)
+    shares: Counter[str] = Counter()  # several of its tenants may all be ``other``
+    for number, share in zip(numbers, steps.share[i][served].tolist(), strict=True):
+        shares[totals.tenants.names[number]] += share
+    return dict(shares)
+
+
+def _worst(steps: Steps, i: int) -> LongestWait | None:
+    wait = steps.worst[i]
+    if not wait["ns"]:
+        return None
+    return LongestWait(
+        cause=CAUSES[int(wait["cause"])].name,
+        seconds=int(wait["ns"]) / 1e9,
+        after=(int(wait["at_ns"]) - int(steps.begin_ns[i])) / 1e9,
+        comm=visible(wait["by"]["comm"]),
+        tid=int(wait["by"]["tid"]),
     )
 
 

@@ -19,13 +19,13 @@ from urllib.parse import quote
 import msgspec
 
 from tracer.errors import UsageError
-from tracer.ledger.summary import Summary, summarise
+from tracer.ledger.summary import SlowStep, Summary, slow_steps, summarise
 from tracer.ledger.totals import Totals
 from tracer.record.recorder import ENDED
-from tracer.record.replay import replay
+from tracer.record.replay import find, replay
 from tracer.record.rows import read_meta, read_window
 from tracer.record.schema import APPLICATION_ID, TABLES, VERSION
-from tracer.record.window import Window
+from tracer.record.window import WINDOW_SECONDS, Window
 from tracer.targets.text import visible
 
 _DAMAGES = (
@@ -86,15 +86,24 @@ class Recording:
         """Whether its recorder ended by itself; else the last window may be missing."""
         return self.ended_unix_ns is not None
 
+    def unix_seconds(self, ns: int) -> float:
+        """The wall clock's time when the monotonic clock showed ``ns``, as of the beginning."""
+        return (self.meta.started_unix_ns + ns - self.meta.started_ns) / 1e9
+
+    @property
+    def last(self) -> int:
+        """Number of the last window, from 1; 0 where there is none yet."""
+        return max(self._numbers(), default=0)
+
     @property
     def dropped(self) -> int:
         """Windows that were dropped to make room for later ones."""
         first = self._numbers()[:1]
         return first[0] - 1 if first else 0
 
-    def windows(self) -> Iterator[Window]:
-        """Oldest first, one at a time in memory."""
-        for number in self._numbers():
+    def windows(self, last: int = 0) -> Iterator[Window]:
+        """Oldest first, one at a time in memory; only so many of the last ones when given."""
+        for number in self._numbers()[-last:]:
             with self._readable():
                 window = read_window(self._database, number, self.meta)
             yield window
@@ -112,6 +121,17 @@ class Recording:
     def summary(self, slowest_of: int | None = None) -> Summary:
         """What the agent told when the last window ended; ``slowest_of`` as in ``totals``."""
         return summarise(*self.totals(slowest_of))
+
+    def slow_steps(self, number: int) -> tuple[SlowStep, ...]:
+        """Those with this number, and their stages: the longest first."""
+        with self._readable():
+            found = slow_steps(*find(self.windows(), self.meta, number))
+        return tuple(sorted(found, key=lambda step: -step.elapsed))
+
+    def latest(self) -> Summary:
+        """Of the last window alone."""
+        with self._readable():
+            return summarise(*replay(self.windows(last=1), self.meta, WINDOW_SECONDS))
 
     @contextlib.contextmanager
     def _readable(self) -> Iterator[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,10 @@ from tracer.catalog import CAUSES
 from tracer.ledger.histogram import BUCKETS
 from tracer.ledger.profile import Profile
 from tracer.ledger.totals import DESCHEDULES, Totals
-from tracer.model import Names
+from tracer.model import Names, Steps
 from tracer.record.meta import Meta
 from tracer.record.slow_steps import RunnerNames, restored
-from tracer.record.window import Window
+from tracer.record.window import RecordedStep, Window
 
 
 def replay(
@@ -30,6 +30,15 @@ def replay(
     for window in windows:
         replayed.add(window)
     return replayed.totals, replayed.lost, replayed.ended_ns
+
+
+def find(windows: Iterable[Window], meta: Meta, number: int) -> tuple[Totals, Steps]:
+    """The slow steps with this number, and their stages; and the totals of all windows."""
+    replayed, found = _Replayed(meta, meta.window_seconds), []
+    for window in windows:
+        replayed.add(window)
+        found += [step for step in window.slowest if number in (step.number, step.parent)]
+    return replayed.totals, replayed.restored(found)
 
 
 class _Replayed:
@@ -73,11 +82,14 @@ class _Replayed:
         totals.add_profile(Profile.total(profiles), _within(window))
 
     def _add_slowest(self, window: Window) -> None:
-        steps = restored(window.slowest, self._names, self._runners.add)
+        self.totals.slowest.add(self.restored(window.slowest), window.ended_ns)
+
+    def restored(self, recorded: Sequence[RecordedStep]) -> Steps:
+        """But for those whose like were dropped: their window had been the only one with any."""
+        steps = restored(recorded, self._names, self._runners.add)
         rows = self.totals.largest_rows(steps)
-        # The window that a step is counted in may have been dropped.
         counted = [at for at, row in enumerate(rows) if row in self._counted]
-        self.totals.slowest.add(steps.take(np.array(counted, np.intp)), window.ended_ns)
+        return steps.take(np.array(counted, np.intp))
 
     def _add_deschedules(self, window: Window) -> None:
         nothing = np.zeros((len(DESCHEDULES), BUCKETS + 1), np.uint64)

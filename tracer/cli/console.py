@@ -1,0 +1,78 @@
+"""What the commands share: how long they go on, and how they say something."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from tracer import config
+from tracer.agent.memory import Memory
+from tracer.config import Config
+from tracer.errors import UsageError
+from tracer.judge import memory as memory_report
+from tracer.judge import report as reporter
+from tracer.ledger.summary import Summary
+
+
+def settings_of(arguments: argparse.Namespace) -> Config:
+    return config.load(arguments.config) if arguments.config else Config()
+
+
+def until(seconds: float | None) -> Callable[[], bool]:
+    """Whether the time is over, or somebody asked to stop."""
+    end = time.monotonic() + seconds if seconds else float("inf")
+    asked: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda received, _: asked.append(received))
+    return lambda: bool(asked) or time.monotonic() >= end
+
+
+def every(seconds: float, do: Callable[[], None], at_once: bool = False) -> Callable[[], None]:
+    """What is called more often does something every so many seconds."""
+    due = time.monotonic() + (0 if at_once else seconds)
+
+    def maybe() -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due += seconds
+            do()
+
+    return maybe
+
+
+def say(words: str) -> None:
+    """Progress, which is nobody's result."""
+    print(f"tailtrace: {words}", file=sys.stderr)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    print("\n".join(lines), flush=True)
+
+
+def print_json(value: object) -> None:
+    json.dump(value, sys.stdout, indent=2)
+    print()
+
+
+def print_report(summary: Summary, as_json: bool, figures: Memory | None = None) -> int:
+    """``figures`` are of an agent that has just run."""
+    placement = figures.placement if figures else None
+    if as_json:
+        memory = placement and memory_report.as_dict(placement)
+        print_json(reporter.as_dict(summary) | ({"memory": memory} if figures else {}))
+    else:
+        of_memory = memory_report.section(placement, figures.capability) if figures else ()
+        print_lines([*reporter.report(summary), *of_memory])
+    return 0
+
+
+def write_file(path: Path, content: str) -> None:
+    try:
+        path.write_text(content)
+    except OSError as e:
+        raise UsageError(f"{path}: cannot be written: {e.strerror}") from e

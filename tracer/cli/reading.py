@@ -1,0 +1,63 @@
+"""The commands that read recordings."""
+
+from __future__ import annotations
+
+import argparse
+
+from tracer.cli.console import print_json, print_lines, print_report, write_file
+from tracer.errors import UnavailableError
+from tracer.judge import explain as explainer
+from tracer.judge.migration import compare as migration
+from tracer.judge.migration import criteria, html, text
+from tracer.judge.migration.criteria import Criteria
+from tracer.record.recording import Recording
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """
+    Print the report of a recording: where the tail went, and who took it.
+    """
+    with Recording.open(arguments.recording) as recording:
+        summary = recording.summary()
+    return print_report(summary, arguments.json)
+
+
+def explain(arguments: argparse.Namespace) -> int:
+    """
+    Explain one slow step in full: its ledger beside the median step's, and who had the CPU.
+
+    Of every kind the slowest steps are recorded. Exits with 3 when this one is not among them.
+    """
+    with Recording.open(arguments.recording) as recording:
+        steps = recording.slow_steps(arguments.step)
+        ended = [recording.unix_seconds(step.end_ns) for step in steps]
+    if not steps:
+        raise UnavailableError(
+            f"step {arguments.step}: is not among the slowest of its kind, which "
+            f"{arguments.recording} has; `tailtrace report` names the slowest of all"
+        )
+    if arguments.json:
+        print_json(list(map(explainer.as_dict, steps, ended)))
+    else:
+        print_lines(
+            "\n\n\n".join(map("\n".join, map(explainer.in_full, steps, ended))).splitlines()
+        )
+    return 0
+
+
+def compare(arguments: argparse.Namespace) -> int:
+    """
+    Judge a migration by a recording before it and one after it.
+
+    Exits with 0 when it passes, 1 when it fails, 3 when that cannot be told, with the reason.
+    """
+    wanted = criteria.load(arguments.criteria) if arguments.criteria else Criteria()
+    with Recording.open(arguments.before) as before, Recording.open(arguments.after) as after:
+        verdict = migration.compare(before, after, wanted)
+    if arguments.html:
+        write_file(arguments.html, html.as_html(verdict))
+    if arguments.json:
+        print_json(text.as_dict(verdict))
+    else:
+        print_lines([text.as_markdown(verdict)] if arguments.markdown else text.as_lines(verdict))
+    return verdict.exit_code

@@ -15,6 +15,7 @@ from tracer.record.meta import Machine, MachineKind, Meta
 
 S = 1_000_000_000
 PIECE = wire().dtype("piece")
+OUTLIER = wire().dtype("outlier")
 SHARES = 8
 
 
@@ -73,6 +74,7 @@ class Drains:
         np.add.at(self.histograms, (*at, bucket_of(waits)), np.uint64(1))
         np.add.at(self.histograms, (*at, BUCKETS), waits.astype(np.uint64))
         totals.add_deschedules(["other", "chat", "batch"], self.histograms, self.now_ns)
+        totals.longest.add(*self._outliers(n))
         self.lost["mark_overrun"] += int(rng.integers(0, 2))
 
     def steps(self, n):
@@ -113,6 +115,16 @@ class Drains:
         worst["ns"], worst["cause"] = self.rng.integers(0, 3, n), CAUSE_AT["preempted"]
         worst["by"]["comm"] = b"hog"
         return worst
+
+    def _outliers(self, n):
+        outliers = np.zeros(n, OUTLIER)
+        for field in ("process", "tgid", "tid", "cpu", "step"):
+            outliers[field] = self.rng.integers(1, 100, n)
+        outliers["wait"]["ns"] = self.rng.integers(1_000_000, S, n)
+        outliers["wait"]["at_ns"] = self.now_ns - self.rng.integers(0, S, n)
+        outliers["wait"]["cause"] = CAUSE_AT["preempted"]
+        outliers["wait"]["by"]["comm"], outliers["wait"]["by"]["tid"] = b"hog", 7
+        return outliers, self.rng.integers(0, 4, n).astype(np.int32)
 
     def _aggressors(self, n):
         aggressors = np.zeros((n, 6), PIECE["aggressors"].base)

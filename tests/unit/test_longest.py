@@ -6,7 +6,7 @@ import numpy as np
 
 from tracer.catalog import CAUSES
 from tracer.kernel.btf import wire
-from tracer.ledger.longest import LongestWaits
+from tracer.ledger.longest import MOST, LongestWaits
 
 S = 1_000_000_000
 CAUSE = {cause.name: at for at, cause in enumerate(CAUSES)}
@@ -25,6 +25,24 @@ def outliers(*rows):
 def told(waits, now_ns=10 * S):
     exemplars = waits.exemplars(["chat", "batch"], now_ns, 1000.0)
     return {key: each.value for key, (each,) in exemplars.items()}
+
+
+def test_of_every_ten_seconds_the_longest_are_kept_whole_in_their_order():
+    waits = LongestWaits(60)
+    waits.add(outliers((9_000_000, 1 * S, "steal", b"")), np.zeros(1, np.int32))
+    seen = waits.seen
+    ns = np.random.default_rng(1).permutation(3 * MOST) + 1_000_000
+    rows = [(int(n), 11 * S + at, "preempted", b"a") for at, n in enumerate(ns)]
+    for first in range(0, len(rows), 50):
+        waits.add(outliers(*rows[first : first + 50]), np.full(50, 1, np.int32))
+
+    kept, tenant = waits.since(seen)
+
+    longest = sorted(ns[ns >= 1_000_000 + 2 * MOST])
+    assert sorted(kept["wait"]["ns"]) == longest
+    assert (np.diff(kept["wait"]["at_ns"].astype(int)) > 0).all()
+    assert set(tenant) == {1}
+    assert len(waits.since(0)[0]) == MOST + 1
 
 
 def test_the_longest_of_each_tenant_and_cause_is_kept():

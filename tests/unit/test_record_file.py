@@ -113,7 +113,7 @@ def test_a_recording_can_be_read_where_nothing_can_be_written(tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 def test_a_full_disk_ends_the_recording_and_nothing_before_is_lost(tmp_path):
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", tmp_path], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", tmp_path], check=True)
     try:
         drains, path, written = Drains(0), tmp_path / "a.db", 0
         with Recorder(path, meta()) as recorder, pytest.raises(RecordingError) as full:
@@ -224,11 +224,23 @@ def change(path, sql):
 
 def test_a_newer_schema_is_refused_with_the_way_out(tmp_path):
     path = recorded(tmp_path / "a.db")
-    change(path, "PRAGMA user_version = 2")
+    change(path, "PRAGMA user_version = 3")
 
     assert refused(path) == (
-        "has schema 2, newer than 1; read it with the tailtrace that recorded it, or a later one"
+        "has schema 3, newer than 2; read it with the tailtrace that recorded it, or a later one"
     )
+
+
+def test_a_recording_of_the_schema_before_is_read(tmp_path):
+    path = recorded(tmp_path / "a.db", windows=3)
+    with Recording.open(path) as recording:
+        summary = recording.summary()
+    change(path, "DROP TABLE outlier")
+    change(path, "PRAGMA user_version = 1")
+
+    with Recording.open(path) as recording:
+        assert recording.summary() == summary
+        assert not any(window.outliers for window in recording.windows())
 
 
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.9, 0.99])

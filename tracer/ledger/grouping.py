@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +23,16 @@ def group(*keys: NDArray[np.generic]) -> tuple[Positions, Positions]:
         ordered = [key[order] for key in keys]
         begins[1:] = np.any([key[1:] != key[:-1] for key in ordered], axis=0)
     return order, np.flatnonzero(begins)
+
+
+def largest_of_each(size: NDArray[np.signedinteger], most: int, *keys: NDArray[Any]) -> Positions:
+    """Of each group of equal keys the rows with the largest sizes, largest first."""
+    order: Positions = np.lexsort((-size, *keys[::-1]))
+    new = np.zeros(len(order), bool)
+    for key in keys:
+        new[1:] |= key[order][1:] != key[order][:-1]
+    chosen: Positions = order[rank_within(np.cumsum(new)) < most]
+    return chosen
 
 
 def rank_within(group_of: NDArray[np.integer]) -> Positions:

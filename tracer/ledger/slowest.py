@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tracer.ledger.grouping import group, rank_within
+from tracer.ledger.grouping import largest_of_each
 from tracer.model import Steps
 
 MOST = 20
@@ -47,9 +47,4 @@ class Slowest:
 def _slowest(steps: Steps, slot: NDArray[np.int64]) -> Steps:
     """The MOST slowest of every kind in every slot."""
     kind = np.minimum(steps.kind, MAX_KINDS)
-    order, first = group(slot, kind)
-    which = np.zeros(len(steps), np.int64)
-    which[order[first]] = 1
-    which = np.cumsum(which[order])  # of the ordered steps: number of their slot and kind
-    by_time = np.lexsort((-steps.elapsed_ns[order], which))
-    return steps.take(order[by_time[rank_within(which) < MOST]])
+    return steps.take(largest_of_each(steps.elapsed_ns, MOST, slot, kind))

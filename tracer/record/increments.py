@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tracer.ledger.histogram import BUCKETS
 from tracer.ledger.profile import Profile
 from tracer.ledger.totals import Totals
+from tracer.record.outliers import recorded as recorded_outliers
 from tracer.record.slow_steps import recorded
 from tracer.record.window import RecordedStep, StepSums, Window
 
@@ -32,6 +33,7 @@ class _Sums:
     deschedules: NDArray[np.uint64]
     blame: Mapping[tuple[str, str, str], float]
     lost: Mapping[str, int]
+    outliers: int
 
     @classmethod
     def of(cls, totals: Totals, lost: Mapping[str, int]) -> _Sums:
@@ -45,6 +47,7 @@ class _Sums:
             totals.deschedules,
             dict(totals.blame.seconds(totals.tenants.names)),
             dict(lost),
+            totals.longest.seen,
         )
 
 
@@ -75,6 +78,9 @@ class Increments:
             outside=self._outside(now, before),
             blame=_difference(now.blame, before.blame),
             slowest=self._slowest(now_ns),
+            outliers=recorded_outliers(
+                *self._totals.longest.since(before.outliers), self._totals.names
+            ),
             lost=_difference(now.lost, before.lost),
         )
         self._started_ns, self._before = now_ns, now

@@ -121,6 +121,8 @@ class Recorder:
             self._insert_row("blame", number, *labels, blamed)
         for place, slow in enumerate(window.slowest):
             self._insert_row("slow_step", number, place, _json(slow))
+        for place, outlier in enumerate(window.outliers):
+            self._insert_row("outlier", number, place, _json(outlier))
         for reason, lost in window.lost.items():
             self._insert_row("lost", number, reason, lost)
 

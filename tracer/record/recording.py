@@ -24,7 +24,7 @@ from tracer.ledger.totals import Totals
 from tracer.record.recorder import ENDED
 from tracer.record.replay import find, replay
 from tracer.record.rows import read_meta, read_window
-from tracer.record.schema import APPLICATION_ID, TABLES, VERSION
+from tracer.record.schema import APPLICATION_ID, TABLES_OF, VERSION
 from tracer.record.window import WINDOW_SECONDS, Window
 from tracer.targets.text import visible
 
@@ -105,7 +105,7 @@ class Recording:
         """Oldest first, one at a time in memory; only so many of the last ones when given."""
         for number in self._numbers()[-last:]:
             with self._readable():
-                window = read_window(self._database, number, self.meta)
+                window = read_window(self._database, number, self.meta, self._version)
             yield window
 
     def totals(self, slowest_of: int | None = None) -> tuple[Totals, Counter[str], int]:
@@ -157,8 +157,9 @@ class Recording:
                 f"tailtrace that recorded it, or a later one"
             )
         tables = self._rows("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
-        if sorted(sql for (sql,) in tables) != sorted(TABLES):
+        if sorted(sql for (sql,) in tables) != sorted(TABLES_OF.get(version, ())):
             raise ValueError("its tables are not those of its schema")
+        self._version = int(version)
 
     def _numbers(self) -> list[int]:
         with self._readable():

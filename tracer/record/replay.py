@@ -14,6 +14,7 @@ from tracer.ledger.profile import Profile
 from tracer.ledger.totals import DESCHEDULES, Totals
 from tracer.model import Names, Steps
 from tracer.record.meta import Meta
+from tracer.record.outliers import restored as restored_outliers
 from tracer.record.slow_steps import RunnerNames, restored
 from tracer.record.window import RecordedStep, Window
 
@@ -69,6 +70,7 @@ class _Replayed:
         self._add_deschedules(window)
         self._add_waits(window)
         self._add_slowest(window)
+        self.totals.longest.add(*restored_outliers(window.outliers, self._names))
 
     def _add_steps(self, window: Window) -> None:
         totals, profiles = self.totals, [Profile.empty(len(CAUSES))]

@@ -22,7 +22,7 @@ from tracer.ledger.profile import Profile
 from tracer.ledger.totals import DESCHEDULES
 from tracer.record.cells import unpack, unpack_profile
 from tracer.record.meta import Meta
-from tracer.record.window import RecordedStep, StepSums, Window
+from tracer.record.window import RecordedOutlier, RecordedStep, StepSums, Window
 from tracer.targets.text import visible
 
 _NAME = 256  # characters of a name that are kept
@@ -36,7 +36,7 @@ def read_meta(values: Mapping[str, str]) -> Meta:
     return msgspec.convert(_shown(about) | {"configuration": configuration}, Meta)
 
 
-def read_window(database: sqlite3.Connection, number: int, meta: Meta) -> Window:
+def read_window(database: sqlite3.Connection, number: int, meta: Meta, version: int) -> Window:
     def rows(columns: str, table: str) -> list[Any]:
         sql = f"SELECT {columns} FROM {table} WHERE window = ? ORDER BY rowid"
         return database.execute(sql, (number,)).fetchall()
@@ -74,6 +74,9 @@ def read_window(database: sqlite3.Connection, number: int, meta: Meta) -> Window
             for victim, aggressor, cause, seconds in rows(blamed, "blame")
         },
         slowest=[_slow_step(step) for (step,) in rows("step", "slow_step")],
+        outliers=[
+            _outlier(outlier) for (outlier,) in (rows("outlier", "outlier") if version > 1 else [])
+        ],
         lost={_one_of(_REASONS, reason): n for reason, n in rows("reason, count", "lost")},
     )
 
@@ -113,6 +116,12 @@ def _slow_step(text: str) -> RecordedStep:
     for cause in [*step.ns, *([step.worst.cause] if step.worst else [])]:
         _one_of(CAUSE_AT, cause)
     return step
+
+
+def _outlier(text: str) -> RecordedOutlier:
+    outlier = msgspec.convert(_shown(msgspec.json.decode(text)), RecordedOutlier)
+    _one_of(CAUSE_AT, outlier.wait.cause)
+    return outlier
 
 
 def _one_of(known: Collection[str], name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 APPLICATION_ID = 0x7461696C
 """``tail``: what ``file`` and SQLite tell a recording by."""
 
-VERSION = 1
+VERSION = 2
 """Of the tables and of what is in them. A reader reads its own and, by conversion, those before."""
 
 TABLES = (
@@ -69,4 +69,13 @@ TABLES = (
     count INTEGER NOT NULL,
     PRIMARY KEY (window, reason)
 ) STRICT""",
+    """CREATE TABLE outlier (
+    window INTEGER NOT NULL REFERENCES window ON DELETE CASCADE,
+    place INTEGER NOT NULL,
+    outlier TEXT NOT NULL,
+    PRIMARY KEY (window, place)
+) STRICT""",
 )
+
+TABLES_OF = {1: TABLES[:-1], VERSION: TABLES}
+"""By the version of the schema."""

@@ -34,7 +34,7 @@ def recorded(totals: Totals, steps: Steps) -> list[RecordedStep]:
             kind=kind,
             shares=_shares(totals, steps, i),
             ns={cause.name: int(n) for cause, n in zip(CAUSES, steps.ns[i], strict=True) if n},
-            worst=_wait(steps.worst[i]) if steps.worst[i]["ns"] else None,
+            worst=wait_of(steps.worst[i]) if steps.worst[i]["ns"] else None,
             aggressors=_aggressors(totals, steps.aggressors[i]),
         )
         for i, kind in enumerate(kinds)
@@ -48,7 +48,7 @@ def _shares(totals: Totals, steps: Steps, i: int) -> tuple[tuple[str, float], ..
     return tuple(zip(names, steps.share[i][served].tolist(), strict=True))
 
 
-def _wait(wait: np.void) -> Wait:
+def wait_of(wait: np.void) -> Wait:
     cause = int(wait["cause"])
     return Wait(
         ns=int(wait["ns"]),
@@ -99,7 +99,7 @@ def restored(
     }
     steps = Steps(
         **plain,
-        kind=np.array([_number(names.kinds, r.kind) for r in recorded], np.int32),
+        kind=np.array([number_of(names.kinds, r.kind) for r in recorded], np.int32),
         tenant=np.full((n, _SHARES), -1, np.int32),
         share=np.zeros((n, _SHARES)),
         ns=np.zeros((n, len(CAUSES)), np.int64),
@@ -108,18 +108,18 @@ def restored(
     )
     for i, step in enumerate(recorded):
         for at, (tenant, share) in enumerate(step.shares):
-            steps.tenant[i, at], steps.share[i, at] = _number(names.tenants, tenant), share
+            steps.tenant[i, at], steps.share[i, at] = number_of(names.tenants, tenant), share
         for cause, ns in step.ns.items():
             steps.ns[i, CAUSE_AT[cause]] = ns
         if step.worst:
-            steps.worst[i] = _wait_record(step.worst)
+            steps.worst[i] = wait_record(step.worst)
         for at, (who, ns) in enumerate(step.aggressors):
             steps.aggressors[i, at] = (_runner_record(who), ns)
             remember(steps.aggressors[i, at]["who"], who.name)
     return steps
 
 
-def _wait_record(wait: Wait) -> tuple[object, ...]:
+def wait_record(wait: Wait) -> tuple[object, ...]:
     return wait.at_ns, wait.ns, CAUSE_AT[wait.cause], wait.syscall, _runner_record(wait.by)
 
 
@@ -127,7 +127,7 @@ def _runner_record(who: Runner) -> tuple[int, int, int, bytes]:
     return who.cgroup_id, who.tgid, who.tid, who.comm.encode()
 
 
-def _number(names: list[str], name: str) -> int:
+def number_of(names: list[str], name: str) -> int:
     if name not in names:
         names.append(name)
     return names.index(name)

@@ -31,7 +31,7 @@ class Runner(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wait(msgspec.Struct, frozen=True, kw_only=True):
-    """The longest deschedule of a step."""
+    """A deschedule."""
 
     ns: int
     at_ns: int
@@ -40,6 +40,22 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     cause: str
     syscall: int
     by: Runner
+
+
+class RecordedOutlier(msgspec.Struct, frozen=True, kw_only=True):
+    """A single long deschedule. The fields are those of ``struct outlier``."""
+
+    tenant: str
+    target: Unsigned32
+    pid: Unsigned32
+    tid: Unsigned32
+    cpu: Unsigned32
+    """On which the thread got its turn."""
+
+    step: Unsigned
+    """0 outside of steps."""
+
+    wait: Wait
 
 
 class RecordedStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,6 +130,9 @@ class Window:
 
     slowest: Sequence[RecordedStep]
     """Of the slowest steps those that no window before has."""
+
+    outliers: Sequence[RecordedOutlier]
+    """The longest deschedules, oldest first."""
 
     lost: Mapping[str, int]
 

@@ -38,7 +38,7 @@ build/.system: Makefile
 $(VENV)/.installed: pyproject.toml stepmark/pyproject.toml build/.system
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/pip install --quiet --disable-pip-version-check --group dev -e . -e ./stepmark
+	@$(BIN)/pip install --quiet --disable-pip-version-check --group dev -e '.[timeline]' -e ./stepmark
 	@touch $@
 
 .PHONY: setup

@@ -187,6 +187,21 @@ class Steps:
         return cls(*(np.concatenate([getattr(b, n) for b in batches]) for n in cls.__slots__))
 
 
+Track = tuple[str, ...]
+"""A row of a timeline, by the names of the groups that it is in and its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something that took a while, in a timeline. Times are CLOCK_MONOTONIC."""
+
+    name: str
+    begin_ns: int
+    end_ns: int
+    details: Mapping[str, str | int | float] = field(default_factory=dict)
+    """Whole numbers are not negative."""
+
+
 @dataclass(slots=True)
 class Names:
     """Step kinds and tenants seen so far, numbered in order of appearance."""

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.perfetto_reader import read
+
 ROOT = Path(__file__).parents[2]
 TAILTRACE = [sys.executable, "-m", "tracer.cli"]
 
@@ -101,6 +103,22 @@ def test_a_recording_is_reported_followed_and_explained(
     assert followed["steps"] == live["steps"] > 100
     assert explained[0] == _close_to(slowest | {"ended_unix": explained[0]["ended_unix"]})
     assert time.time() - 60 < explained[0]["ended_unix"] < time.time()
+
+
+def test_a_timeline_has_every_step_on_the_track_of_its_thread(
+    engine: subprocess.Popen[bytes], config: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "trace.pftrace"
+    command = [*TAILTRACE, "timeline", "--config", str(config), "-o", str(file), "--json"]
+    told = _json(*command, "--duration", "3")
+
+    tracks = read(file)
+    (steps,) = tracks[f"python3 {engine.pid}", f"thread {engine.pid}"]
+    numbers = [step.details["step"] for step in steps]
+    assert len(numbers) > 100
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    assert all(step.end_ns - step.begin_ns > 2_000_000 for step in steps)
+    assert told["drawn"] == sum(len(lane) for lanes in tracks.values() for lane in lanes)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

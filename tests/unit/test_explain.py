@@ -62,8 +62,8 @@ def test_in_full_it_has_time_thread_tenants_and_the_longest_deschedule():
     assert "ended at 2027-01-15 08:00:00.250 UTC, thread 42; served chat 75 %, batch 25 %" in lines
     assert "left the CPU 12 times, of these 4 wanting to stay; 1 move to another CPU" in lines
     assert (
-        "the longest deschedule: 9.10 ms preempted by grpc-worker-3 (thread 73), until 14.2 ms "
-        "after the begin"
+        "the longest deschedule: 9.10 ms preempted while grpc-worker-3 (thread 73) ran, until "
+        "14.2 ms after the begin"
     ) in " ".join(map(str.strip, lines))
 
 

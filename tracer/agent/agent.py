@@ -17,6 +17,7 @@ from importlib.metadata import version
 from types import TracebackType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracer import catalog
 from tracer.agent.about import recorded_machine
@@ -59,10 +60,18 @@ class Agent:
     Raises UnavailableError where this kernel or the privileges do not allow that.
     """
 
-    def __init__(self, config: Config, observe: Callable[[Steps], None] | None = None) -> None:
-        """``observe`` is given all steps as they are closed, besides the totals."""
+    def __init__(
+        self,
+        config: Config,
+        observe: Callable[[Steps], None] | None = None,
+        observe_outliers: Callable[[Records, NDArray[np.int32]], None] | None = None,
+    ) -> None:
+        """
+        :param observe: is given all steps as they are closed, besides the totals
+        :param observe_outliers: the same of single long deschedules, and whose they were
+        """
         self._config = config
-        self._observe = observe
+        self._observe, self._observe_outliers = observe, observe_outliers
         self._plan = plan(Btf.of_kernel())
         self._slots = Labels(config.tenants.max)
         self._kernel = KernelTrace(
@@ -89,6 +98,11 @@ class Agent:
     def names(self) -> Names:
         """What the kinds and tenants of steps are numbers of."""
         return self._pages.names
+
+    @property
+    def totals(self) -> Totals:
+        """What everything adds up to."""
+        return self._totals
 
     @property
     def targets(self) -> list[Target]:
@@ -161,7 +175,10 @@ class Agent:
         marks = self._pages.finished()
         self._read.append((marks, self._kernel.pieces()))
         outliers = self._kernel.outliers()
-        self._totals.longest.add(outliers, self._pages.page_names.tenants_of(outliers))
+        tenants = self._pages.page_names.tenants_of(outliers)
+        self._totals.longest.add(outliers, tenants)
+        if self._observe_outliers:
+            self._observe_outliers(outliers, tenants)
         self._drain_seconds += time.perf_counter() - began
         return max(fill, self._pages.fill(marks))
 

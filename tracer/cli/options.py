@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from tracer.cli import commands, reading
+from tracer.cli import commands, drawing, reading
 from tracer.errors import UsageError
 
 _EXAMPLES = """\
@@ -112,6 +112,13 @@ def _explain(sub: Parser) -> None:
     sub.add_argument("recording", type=Path, help="as `tailtrace record` made it")
 
 
+def _timeline(sub: Parser) -> None:
+    _config(sub)
+    sub.add_argument("recording", type=Path, nargs="?", help="instead of what goes on now")
+    sub.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="a new file")
+    sub.add_argument("--duration", type=_seconds, metavar="SECONDS", help="then stop")
+
+
 def _report(sub: Parser) -> None:
     sub.add_argument("recording", type=Path, help="as `tailtrace record` made it")
 
@@ -135,6 +142,7 @@ _OPTIONS: dict[Callable[[argparse.Namespace], int], Callable[[Parser], None]] = 
     reading.report: _report,
     reading.explain: _explain,
     reading.compare: _compare,
+    drawing.timeline: _timeline,
 }
 
 

@@ -75,10 +75,10 @@ def _about(step: SlowStep, ended_unix: float) -> Iterator[str]:
         f"stay; {count(step.migrations, 'move')} to another CPU"
     )
     if step.worst:
-        by = f" by {step.worst.comm} (thread {step.worst.tid})" if step.worst.comm else ""
+        ran = f" while {step.worst.comm} (thread {step.worst.tid}) ran" if step.worst.comm else ""
         yield from wrapped(
             f"the longest deschedule: {duration(step.worst.seconds)} "
-            f"{CAUSES[step.worst.cause]}{by}, until {duration(step.worst.after)} after the begin"
+            f"{CAUSES[step.worst.cause]}{ran}, until {duration(step.worst.after)} after the begin"
         )
 
 

@@ -14,7 +14,7 @@ from tracer.model import Records
 
 SLOTS = wire().enum("stepmark_limits")["STEPMARK_SLOTS"]
 
-_UNKNOWN = np.uint64(2**64 - 1)  # STEP_UNKNOWN in bpf/wire.h
+STEP_UNKNOWN = np.uint64(2**64 - 1)  # STEP_UNKNOWN in bpf/wire.h
 
 _T = TypeVar("_T", bound=np.generic)
 
@@ -26,7 +26,7 @@ def thread_of(target: NDArray[np.integer], slot: NDArray[np.integer]) -> NDArray
 
 def is_torn(pieces: Records) -> NDArray[np.bool_]:
     """(p,) which pieces are of a thread that was interrupted while it wrote a mark."""
-    torn: NDArray[np.bool_] = pieces["step"] == _UNKNOWN
+    torn: NDArray[np.bool_] = pieces["step"] == STEP_UNKNOWN
     return torn
 
 

@@ -22,7 +22,7 @@ from tracer.errors import UsageError
 from tracer.ledger.summary import SlowStep, Summary, slow_steps, summarise
 from tracer.ledger.totals import Totals
 from tracer.record.recorder import ENDED
-from tracer.record.replay import find, replay
+from tracer.record.replay import Events, events, find, replay
 from tracer.record.rows import read_meta, read_window
 from tracer.record.schema import APPLICATION_ID, TABLES_OF, VERSION
 from tracer.record.window import WINDOW_SECONDS, Window
@@ -132,6 +132,10 @@ class Recording:
         """Of the last window alone."""
         with self._readable():
             return summarise(*replay(self.windows(last=1), self.meta, WINDOW_SECONDS))
+
+    def events(self) -> tuple[Totals, Iterator[Events]]:
+        """Window by window the slow steps and long deschedules, and totals that know names."""
+        return events(self.windows(), self.meta)
 
     @contextlib.contextmanager
     def _readable(self) -> Iterator[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,14 @@ from tracer.catalog import CAUSES
 from tracer.ledger.histogram import BUCKETS
 from tracer.ledger.profile import Profile
 from tracer.ledger.totals import DESCHEDULES, Totals
-from tracer.model import Names, Steps
+from tracer.model import Names, Records, Steps
 from tracer.record.meta import Meta
 from tracer.record.outliers import restored as restored_outliers
 from tracer.record.slow_steps import RunnerNames, restored
 from tracer.record.window import RecordedStep, Window
+
+Events = tuple[Steps, Records, NDArray[np.int32]]
+"""Slow steps; ``struct outlier`` (n,), and whose they were (n,): indices into names of tenants."""
 
 
 def replay(
@@ -40,6 +43,19 @@ def find(windows: Iterable[Window], meta: Meta, number: int) -> tuple[Totals, St
         replayed.add(window)
         found += [step for step in window.slowest if number in (step.number, step.parent)]
     return replayed.totals, replayed.restored(found)
+
+
+def events(windows: Iterable[Window], meta: Meta) -> tuple[Totals, Iterator[Events]]:
+    """Totals that grow as the windows are gone through, and what is recorded of single events."""
+    replayed = _Replayed(meta, meta.window_seconds)
+
+    def of_each() -> Iterator[Events]:
+        for window in windows:
+            replayed.add(window)
+            steps = replayed.restored(window.slowest)
+            yield steps, *restored_outliers(window.outliers, replayed.totals.names)
+
+    return replayed.totals, of_each()
 
 
 class _Replayed:

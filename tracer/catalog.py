@@ -61,7 +61,7 @@ class Loss:
     name: str
     help: str
     falsifies: bool = True
-    """A ledger or a histogram is wrong by it. Else only the name of an aggressor is not known."""
+    """A ledger or a histogram is wrong by it. Else an aggressor's name is not known, or history."""
 
 
 KERNEL_LOSSES: tuple[Loss, ...] = (
@@ -107,6 +107,7 @@ AGENT_LOSSES: tuple[Loss, ...] = (
     Loss("page_bad_version", "a mark page of a version that is not known"),
     Loss("page_bad_size", "a mark page whose sizes are not those of its version"),
     Loss("page_truncated", "a mark page that is cut short"),
+    Loss("history_unwritten", "ten seconds that could not be written into recent history", False),
 )
 
 LOSSES: tuple[Loss, ...] = KERNEL_LOSSES + ENGINE_LOSSES + AGENT_LOSSES

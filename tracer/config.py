@@ -144,6 +144,29 @@ class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         _require_range("max_segments", self.max_segments, 0, 1000)
 
 
+class History(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    directory: str = "/run/tailtrace"
+    """Where recent history is kept; empty keeps none."""
+
+    max_mb: int = 64
+    """Of MiB; the oldest windows are dropped beyond. The history before it may have as much."""
+
+    def __post_init__(self) -> None:
+        absolute = not self.directory or self.directory.startswith("/")
+        require(
+            absolute and self.directory.isprintable() and len(self.directory) <= _MAX_TEXT,
+            "directory",
+            self.directory,
+            "an absolute path, or empty to keep no history",
+        )
+        _require_range("max_mb", self.max_mb, 1, 65_536)
+
+    @property
+    def file(self) -> Path | None:
+        """Of the agent that runs, or of the last one; None where no history is kept."""
+        return Path(self.directory) / "recent.db" if self.directory else None
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The whole configuration. ``Config()`` has every default."""
 
@@ -163,6 +186,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     listen: str = "127.0.0.1:9435"
     """Where metrics are served."""
+
+    history: History = History()
 
     def __post_init__(self) -> None:
         names = [rule.name for rule in self.targets]

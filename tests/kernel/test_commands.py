@@ -43,7 +43,7 @@ def engine() -> Iterator[subprocess.Popen[bytes]]:
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     file = tmp_path / "tailtrace.yaml"
-    file.write_text("listen: 127.0.0.1:0\n")
+    file.write_text(f"listen: 127.0.0.1:0\nhistory: {{directory: {tmp_path}/history}}\n")
     return file
 
 
@@ -119,6 +119,19 @@ def test_a_timeline_has_every_step_on_the_track_of_its_thread(
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
     assert all(step.end_ns - step.begin_ns > 2_000_000 for step in steps)
     assert told["drawn"] == sum(len(lane) for lanes in tracks.values() for lane in lanes)
+
+
+def test_an_agent_leaves_its_history_that_says_what_it_said(
+    engine: subprocess.Popen[bytes], config: Path
+) -> None:
+    with_config = ["--config", str(config), "--json"]
+    live = _json(*TAILTRACE, "run", *with_config, "--duration", "3")
+    slowest = live["slowest"][0]
+
+    (explained,) = _json(*TAILTRACE, "explain", str(slowest["number"]), *with_config)
+
+    assert _json(*TAILTRACE, "report", *with_config) == _close_to(live)
+    assert explained == _close_to(slowest | {"ended_unix": explained["ended_unix"]})
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

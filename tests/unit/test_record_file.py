@@ -172,7 +172,7 @@ def test_a_ring_that_another_agent_writes_is_left_alone(tmp_path):
     path = tmp_path / "ring.db"
     with Recorder(path, meta()) as recorder:
         recorder.write(Drains(0).window())
-        with pytest.raises(UsageError, match="is being recorded by another agent"):
+        with pytest.raises(UsageError, match="is open elsewhere, as by another agent"):
             keep_previous(path)
 
 

@@ -30,6 +30,7 @@ from tracer.cli.console import (
     print_report,
     say,
     settings_of,
+    text_of,
     until,
     write_file,
 )
@@ -50,6 +51,7 @@ from tracer.ledger.summary import Summary, summarise
 from tracer.memory.accesses import remote_accesses
 from tracer.memory.syscalls import why_not
 from tracer.model import Target
+from tracer.record.history import keeping
 from tracer.record.recorder import Recorder
 from tracer.record.recording import Recording
 from tracer.record.replay import replay
@@ -167,7 +169,11 @@ def run(arguments: argparse.Namespace) -> int:
     """
     settings = settings_of(arguments)
     page, live = Page(interval_seconds=_PUBLISH_SECONDS), Live(platform.node())
-    with Agent(settings) as agent, serving(settings.address, page, live) as (host, port):
+    with (
+        Agent(settings) as agent,
+        serving(settings.address, page, live) as (host, port),
+        keeping(settings.history, agent.meta(text_of(arguments)), agent.totals.lost, say) as keep,
+    ):
         say(f"tracing; look at http://{host}:{port}, metrics are at /metrics")
         if arguments.ready_file:
             write_file(arguments.ready_file, f"{host}:{port}\n")
@@ -180,16 +186,19 @@ def run(arguments: argparse.Namespace) -> int:
         publish = every(_PUBLISH_SECONDS, publish_families, at_once=True)
         show = every(_REPORT_SECONDS, lambda: print_lines([*reporter.report(agent.summary()), ""]))
         on_terminal = sys.stdout.isatty() and not arguments.quiet
+        remember = every(WINDOW_SECONDS, lambda: keep(agent.window()))
 
         def every_second() -> None:
             publish()
+            remember()
             if live.wanted:
                 live.publish(_describe(agent))
             if on_terminal:
                 show()
 
         agent.run(until(arguments.duration), every_second)
-        summary = agent.summary()
+        keep(last := agent.window())
+        summary = agent.summary(last.ended_ns)
     return print_report(summary, arguments.json, agent.memory)
 
 
@@ -212,13 +221,12 @@ def record(arguments: argparse.Namespace) -> int:
     What is in the file survives kill -9 and a full disk, but for the last 10 s.
     """
     settings = settings_of(arguments)
-    configuration = arguments.config.read_text() if arguments.config else ""
-    with Agent(settings) as agent, Recorder(arguments.output, agent.meta(configuration)) as file:
+    text = text_of(arguments)
+    with Agent(settings) as agent, Recorder(arguments.output, agent.meta(text)) as file:
         say(f"recording to {arguments.output}")
         write = every(WINDOW_SECONDS, lambda: file.write(agent.window()))
         agent.run(until(arguments.duration), write)
-        last = agent.window()
-        file.write(last)
+        file.write(last := agent.window())
         summary = agent.summary(last.ended_ns)
     return print_report(summary, arguments.json, agent.memory)
 

@@ -23,6 +23,26 @@ def settings_of(arguments: argparse.Namespace) -> Config:
     return config.load(arguments.config) if arguments.config else Config()
 
 
+def text_of(arguments: argparse.Namespace) -> str:
+    """Of the configuration file; empty without one."""
+    return str(arguments.config.read_text()) if arguments.config else ""
+
+
+def recording_of(arguments: argparse.Namespace) -> Path:
+    """The one that is given, else the recent history of the agent that runs here."""
+    if arguments.recording:
+        return Path(arguments.recording)
+    history = settings_of(arguments).history
+    if history.file is None:
+        raise UsageError(f"{arguments.config}: history.directory is empty; give a recording")
+    if not history.file.exists():
+        raise UsageError(
+            f"{history.file}: no agent has left its history there; give a recording, or start "
+            "`tailtrace run`"
+        )
+    return history.file
+
+
 def until(seconds: float | None) -> Callable[[], bool]:
     """Whether the time is over, or somebody asked to stop."""
     end = time.monotonic() + seconds if seconds else float("inf")

@@ -20,7 +20,8 @@ examples:
   tailtrace run --duration 30            # the same for 30 s, then print the report
   tailtrace top                          # what is going on now, every 2 s
   tailtrace record -o before.db --duration 1800
-  tailtrace explain 979 before.db        # one slow step in full
+  tailtrace report                       # what the agent that runs here has found
+  tailtrace explain 979                  # one of its slow steps in full
   tailtrace compare before.db after.db   # did the migration help? exit code 0 yes, 1 no, 3 unsure
 """
 
@@ -109,7 +110,7 @@ def _top(sub: Parser) -> None:
 
 def _explain(sub: Parser) -> None:
     sub.add_argument("step", type=_number, metavar="STEP", help="its number, from the report")
-    sub.add_argument("recording", type=Path, help="as `tailtrace record` made it")
+    _report(sub)
 
 
 def _timeline(sub: Parser) -> None:
@@ -120,7 +121,10 @@ def _timeline(sub: Parser) -> None:
 
 
 def _report(sub: Parser) -> None:
-    sub.add_argument("recording", type=Path, help="as `tailtrace record` made it")
+    _config(sub)
+    sub.add_argument(
+        "recording", type=Path, nargs="?", help="else the history of the agent that runs here"
+    )
 
 
 def _compare(sub: Parser) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tracer.cli.console import print_json, print_lines, print_report, write_file
+from tracer.cli.console import print_json, print_lines, print_report, recording_of, write_file
 from tracer.errors import UnavailableError
 from tracer.judge import explain as explainer
 from tracer.judge.migration import compare as migration
@@ -15,9 +15,9 @@ from tracer.record.recording import Recording
 
 def report(arguments: argparse.Namespace) -> int:
     """
-    Print the report of a recording: where the tail went, and who took it.
+    Print where the tail went, and who took it: of a recording, or of the agent that runs here.
     """
-    with Recording.open(arguments.recording) as recording:
+    with Recording.open(recording_of(arguments)) as recording:
         summary = recording.summary()
     return print_report(summary, arguments.json)
 
@@ -26,15 +26,16 @@ def explain(arguments: argparse.Namespace) -> int:
     """
     Explain one slow step in full: its ledger beside the median step's, and who had the CPU.
 
-    Of every kind the slowest steps are recorded. Exits with 3 when this one is not among them.
+    From a recording, or from the history of the agent that runs here. Of every kind the slowest
+    steps are recorded. Exits with 3 when this one is not among them.
     """
-    with Recording.open(arguments.recording) as recording:
+    with Recording.open(recording_of(arguments)) as recording:
         steps = recording.slow_steps(arguments.step)
         ended = [recording.unix_seconds(step.end_ns) for step in steps]
     if not steps:
         raise UnavailableError(
-            f"step {arguments.step}: is not among the slowest of its kind, which "
-            f"{arguments.recording} has; `tailtrace report` names the slowest of all"
+            f"step {arguments.step}: is not among the slowest of its kind, which alone are "
+            f"recorded whole; `tailtrace report` names some"
         )
     if arguments.json:
         print_json(list(map(explainer.as_dict, steps, ended)))

@@ -176,7 +176,7 @@ def keep_previous(path: Path) -> None:
     with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(path)) as last:
         last.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     if path.with_name(f"{path.name}-wal").exists():
-        raise UsageError(f"{path}: is being recorded by another agent; give each its own file")
+        raise UsageError(f"{path}: is open elsewhere, as by another agent; give each its own file")
     path.replace(path.with_name(f"{path.name}.previous"))
 
 

@@ -18,6 +18,7 @@ from dashboards.panels import (
 from dashboards.promql import rate, selector
 from tracer.catalog import (
     LOST,
+    MACHINE,
     PROBE_AVAILABLE,
     SELF_BPF,
     SELF_CPU,
@@ -62,6 +63,12 @@ def dashboard() -> Dashboard:
                 LOST.help,
                 NUMBER,
                 ("{{reason}} {{instance}}", _rate(LOST)),
+            ),
+            ranking(
+                "Machines and agents",
+                MACHINE.help,
+                NUMBER,
+                selector(MACHINE, matchers=CHOSEN_NODES),
             ),
             ranking(
                 "What can be told, and where not",

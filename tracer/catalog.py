@@ -238,6 +238,12 @@ PLACEMENT_MISMATCH = Metric(
     "Half the sum of |share of runtime - share of pages| over nodes: 1 when no memory is where the"
     " tenant's threads run.",
 )
+MACHINE = Metric(
+    "tailtrace_machine_info",
+    Type.GAUGE,
+    ("kind", "kernel", "cpus", "numa_nodes", "version"),
+    "1, with what this machine is and which agent is on it.",
+)
 PROBE_AVAILABLE = Metric(
     "tailtrace_probe_available",
     Type.GAUGE,
@@ -290,6 +296,11 @@ LABELS: dict[str, str] = {
     " served by another",
     "segment": "`private`, or a shared segment's name; those beyond the configured number are"
     " `other`",
+    "kind": "virtual, bare metal or unknown",
+    "kernel": "its release",
+    "cpus": "how many",
+    "numa_nodes": "that the machine shows; empty where it does not say",
+    "version": "of the agent",
     "capability": "what the tracer can tell, or not",
     "source": "where the kernel tells it",
     "reason": "why something was not counted",

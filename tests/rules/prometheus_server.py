@@ -24,7 +24,7 @@ class Prometheus:
     """The HTTP API of a running server."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self.url = url
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """The series of an instant vector. Raises HTTPError when the expression is wrong."""
@@ -33,7 +33,7 @@ class Prometheus:
 
     def get(self, endpoint: str, **parameters: str) -> Any:
         query = urllib.parse.urlencode(parameters)
-        with urllib.request.urlopen(f"{self._url}/api/v1/{endpoint}?{query}", timeout=20) as reply:
+        with urllib.request.urlopen(f"{self.url}/api/v1/{endpoint}?{query}", timeout=20) as reply:
             return json.load(reply)["data"]
 
     def is_up(self) -> bool:

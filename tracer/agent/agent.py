@@ -45,6 +45,7 @@ from tracer.targets.processes import Processes
 SECOND = 1_000_000_000
 _HURRY = 0.25  # of a ring: fuller than this, the next reading comes four times as soon
 _MOST_READ = 8192  # records: with more of them read, they are joined before the second is over
+_VERSION = version("tailtrace")
 _STEP = wire().enum("stepmark_what")["STEPMARK_STEP"]
 
 _NOT_MEASURED = {
@@ -80,6 +81,7 @@ class Agent:
             outlier_ns=int(config.outlier_ms * 1e6),
         )
         self._processes = Processes(config)
+        self._machine = recorded_machine()
         self._undo = ExitStack()
         self._drain_seconds = 0.0
 
@@ -231,8 +233,8 @@ class Agent:
         losses = self.losses()
         yield by_name(catalog.LOST, {loss.name: losses[loss.name] for loss in catalog.LOSSES})
         yield by_name(catalog.TARGETS, Counter(target.tenant for target in self.targets))
-        yield from machine_families(self.capabilities)
         yield from self.memory.families()
+        yield from machine_families(self._machine, _VERSION, self.capabilities)
         yield from own_families(self._drain_seconds, self._kernel.run_times())
 
     def summary(self, now_ns: int | None = None) -> Summary:
@@ -249,8 +251,8 @@ class Agent:
         """What a recording says about itself; ``configuration`` is the text of the file."""
         started_ns = self._totals.started_ns
         return Meta(
-            agent_version=version("tailtrace"),
-            machine=recorded_machine(),
+            agent_version=_VERSION,
+            machine=self._machine,
             configuration=configuration,
             capabilities=self.capabilities,
             cannot_tell=dict(self._totals.cannot_tell),

@@ -9,6 +9,7 @@ import psutil
 from tracer import catalog
 from tracer.catalog import Metric
 from tracer.model import Capability, Family
+from tracer.record.meta import Machine
 
 _OURSELVES = psutil.Process()
 
@@ -32,7 +33,12 @@ def by_name(metric: Metric, values: Mapping[str, float]) -> Family:
     return Family(metric, {(name,): float(value) for name, value in values.items()})
 
 
-def machine_families(capabilities: tuple[Capability, ...]) -> Iterator[Family]:
+def machine_families(
+    machine: Machine, agent_version: str, capabilities: tuple[Capability, ...]
+) -> Iterator[Family]:
+    nodes = "" if machine.numa_nodes is None else str(machine.numa_nodes)
+    about = machine.kind, machine.kernel, str(machine.cpus), nodes, agent_version
+    yield Family(catalog.MACHINE, {about: 1.0})
     yield Family(
         catalog.PROBE_AVAILABLE,
         {(each.name, each.source): float(each.available) for each in capabilities},

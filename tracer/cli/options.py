@@ -128,8 +128,26 @@ def _report(sub: Parser) -> None:
 
 
 def _compare(sub: Parser) -> None:
-    sub.add_argument("before", type=Path, help="a recording")
-    sub.add_argument("after", type=Path, help="a recording")
+    sub.add_argument("recordings", type=Path, nargs="*", help="BEFORE and AFTER")
+    sub.add_argument("--prometheus", metavar="URL", help="compare this server's metrics")
+    sub.add_argument("--before", metavar="RANGE", help="START/END of metrics, in ISO 8601")
+    sub.add_argument("--after", metavar="RANGE", help="the same, after the migration")
+    sub.add_argument("--selector", default="", help='which agents, as PromQL has it: cluster="a"')
+    sub.add_argument("--after-selector", metavar="SELECTOR", help="after, where it is another")
+    sub.add_argument(
+        "--window",
+        type=_whole_seconds,
+        default=120,
+        metavar="SECONDS",
+        help="several scrapes long; 120 when not given",
+    )
+    sub.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=30.0,
+        metavar="SECONDS",
+        help="that an answer may take; 30 when not given",
+    )
     sub.add_argument("--criteria", type=Path, metavar="FILE", help="YAML, docs/verdict.md")
     sub.add_argument("--html", type=Path, metavar="FILE", help="write a page with the curves, too")
     sub.add_argument("--markdown", action="store_true", help="print Markdown")
@@ -158,6 +176,12 @@ def _seconds(text: str) -> float:
     if not 0 < value <= 1e7:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
     return value
+
+
+def _whole_seconds(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 10 <= int(text[:6]) <= 86_400):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds, 10 to 86400")
+    return int(text)
 
 
 def _number(text: str) -> int:

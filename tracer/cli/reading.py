@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 
 from tracer.cli.console import print_json, print_lines, print_report, recording_of, write_file
-from tracer.errors import UnavailableError
+from tracer.errors import UnavailableError, UsageError
 from tracer.judge import explain as explainer
 from tracer.judge.migration import compare as migration
-from tracer.judge.migration import criteria, html, text
+from tracer.judge.migration import criteria, fleet, html, text
 from tracer.judge.migration.criteria import Criteria
+from tracer.judge.migration.fleet import Period
+from tracer.judge.migration.verdict import Verdict
+from tracer.record.prometheus import Prometheus
 from tracer.record.recording import Recording
 
 
@@ -48,13 +51,12 @@ def explain(arguments: argparse.Namespace) -> int:
 
 def compare(arguments: argparse.Namespace) -> int:
     """
-    Judge a migration by a recording before it and one after it.
+    Judge a migration by a recording before it and one after it, or by what a Prometheus server has.
 
     Exits with 0 when it passes, 1 when it fails, 3 when that cannot be told, with the reason.
     """
     wanted = criteria.load(arguments.criteria) if arguments.criteria else Criteria()
-    with Recording.open(arguments.before) as before, Recording.open(arguments.after) as after:
-        verdict = migration.compare(before, after, wanted)
+    verdict = (_of_fleet if arguments.prometheus else _of_recordings)(arguments, wanted)
     if arguments.html:
         write_file(arguments.html, html.as_html(verdict))
     if arguments.json:
@@ -62,3 +64,21 @@ def compare(arguments: argparse.Namespace) -> int:
     else:
         print_lines([text.as_markdown(verdict)] if arguments.markdown else text.as_lines(verdict))
     return verdict.exit_code
+
+
+def _of_recordings(arguments: argparse.Namespace, wanted: Criteria) -> Verdict:
+    if len(arguments.recordings) != 2:
+        raise UsageError("give two recordings, BEFORE and AFTER; or --prometheus URL")
+    before, after = arguments.recordings
+    with Recording.open(before) as was, Recording.open(after) as now:
+        return migration.compare(was, now, wanted)
+
+
+def _of_fleet(arguments: argparse.Namespace, wanted: Criteria) -> Verdict:
+    if arguments.recordings or not (arguments.before and arguments.after):
+        raise UsageError("--prometheus goes with --before RANGE and --after RANGE alone")
+    window = arguments.window
+    periods = Period.parse(arguments.before, window), Period.parse(arguments.after, window)
+    selectors = arguments.selector, arguments.after_selector or arguments.selector
+    server = Prometheus(arguments.prometheus, arguments.timeout)
+    return fleet.compare(server, selectors, periods, wanted)

@@ -12,10 +12,11 @@ from tracer.judge.migration.figures import Figure
 from tracer.judge.migration.sample import Pair, Sample
 from tracer.judge.words import percent
 from tracer.record.meta import MachineKind
-from tracer.record.window import WINDOW_SECONDS
 
 FEWEST_WINDOWS = 30
 """Fewer do not tell how much windows differ."""
+
+_MOST_MISSING = 0.05  # of the windows: what fell into more may be what matters
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Objection:
 def objections(before: Sample, after: Sample, criteria: Criteria) -> Iterator[Objection]:
     for side, sample in (("before", before), ("after", after)):
         yield from _too_short(side, sample)
+        yield from _gaps(side, sample)
         yield from _losses(side, sample, criteria.max_loss)
         if not knows_steal(sample):
             yield Objection(
@@ -56,9 +58,16 @@ def knows_steal(sample: Sample) -> bool:
 def _too_short(side: str, sample: Sample) -> Iterator[Objection]:
     windows = len(sample.seconds)
     if windows < FEWEST_WINDOWS:
-        minutes = FEWEST_WINDOWS * WINDOW_SECONDS // 60
+        minutes = FEWEST_WINDOWS * sample.window_seconds // 60
         text = f"{side}: {windows} windows only; record at least {minutes} minutes"
         yield Objection(f"too short {side}", text)
+
+
+def _gaps(side: str, sample: Sample) -> Iterator[Objection]:
+    windows = len(sample.seconds) + sample.missing
+    if sample.missing > _MOST_MISSING * windows:
+        text = f"{side}: nothing is known of {sample.missing} of {windows} windows"
+        yield Objection(f"gaps {side}", f"{text}; choose a time without gaps")
 
 
 def _losses(side: str, sample: Sample, most: float) -> Iterator[Objection]:

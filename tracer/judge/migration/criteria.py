@@ -61,6 +61,13 @@ _DEFAULTS = (
 )
 
 
+FLEET_DEFAULTS = (
+    *_DEFAULTS[:2],
+    Criterion(figure="step_mean", max_ratio=1.05),  # exact, where buckets are too wide for a p50
+    _DEFAULTS[3],
+)
+
+
 class Criteria(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The whole file. ``Criteria()`` has every default."""
 

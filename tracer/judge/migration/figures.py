@@ -108,6 +108,11 @@ def _rate(sample: Sample, subject: Subject, confidence: float) -> Interval:
     return mean_interval(_found(_step_times, sample, subject).by_window, sample.seconds, confidence)
 
 
+def _mean(sample: Sample, subject: Subject, confidence: float) -> Interval:
+    times = _found(_step_times, sample, subject)
+    return mean_interval(times.seconds_by_window, times.by_window, confidence)
+
+
 def _numa_nodes(sample: Sample, _: Subject, __: float) -> Interval:
     nodes = float(sample.meta.machine.numa_nodes or 0)
     return Interval(nodes, nodes, nodes)
@@ -139,6 +144,7 @@ FIGURES: dict[str, Figure] = {
         _tail_ratio,
         _count(_step_times),
     ),
+    "step_mean": Figure(Of.PAIR, Unit.SECONDS, "mean step wall time", _mean, _count(_step_times)),
     "steps_per_second": Figure(
         Of.PAIR, Unit.PER_SECOND, "steps that ended, per second", _rate, _count(_step_times)
     ),

@@ -35,6 +35,9 @@ class Interval:
     high: float
     """Infinite when so few observations cannot bound it."""
 
+    coarse: bool = False
+    """The ends are those of buckets: errors of two such values do not cancel out by chance."""
+
 
 def quantile_interval(distribution: Distribution, q: float, confidence: float) -> Interval:
     """Of the q-quantile, in the distribution's unit."""
@@ -49,8 +52,9 @@ def quantile_interval(distribution: Distribution, q: float, confidence: float) -
     low, high = q - half - shift, q + half - shift
     return Interval(
         distribution.quantile(q),
-        distribution.quantile(low) if low > 0 else 0.0,
-        distribution.quantile(high) if high < 1 else math.inf,
+        distribution.at_least(low) if low > 0 else 0.0,
+        distribution.at_most(high) if high < 1 else math.inf,
+        distribution.buckets.coarse,
     )
 
 
@@ -75,12 +79,15 @@ def mean_interval(
 
 def ratio(top: Interval, bottom: Interval, correlation: float = 0.0) -> Interval:
     """Of two values that are not negative, whose estimates are so correlated."""
+    coarse = top.coarse or bottom.coarse
+    if coarse:
+        correlation = -1.0  # the worst case: errors add up
     if top.value <= 0 or bottom.value <= 0:
-        return Interval(math.nan, 0.0, math.inf)
+        return Interval(math.nan, 0.0, math.inf, coarse)
     down = _combined(_log(top.value, top.low), _log(bottom.high, bottom.value), correlation)
     up = _combined(_log(top.high, top.value), _log(bottom.value, bottom.low), correlation)
     value = top.value / bottom.value
-    return Interval(value, value * math.exp(-down), value * math.exp(up))
+    return Interval(value, value * math.exp(-down), value * math.exp(up), coarse)
 
 
 def correlation(distribution: Distribution, one: float, other: float) -> float:

@@ -16,7 +16,7 @@ from tracer.ledger.histogram import BUCKETS
 from tracer.ledger.profile import Profile
 from tracer.ledger.totals import unseen
 from tracer.record.meta import Meta
-from tracer.record.window import Window
+from tracer.record.window import WINDOW_SECONDS, Window
 
 Pair = tuple[str, str]
 """Tenant and step kind."""
@@ -50,6 +50,11 @@ class Sample:
     """(w, c) seconds of steps without stages."""
 
     lost: Mapping[str, int]
+    window_seconds: int = WINDOW_SECONDS
+    """How long a window is meant to be."""
+
+    missing: int = 0
+    """Windows of which nothing is known."""
 
     @property
     def cannot_tell(self) -> Mapping[str, str]:

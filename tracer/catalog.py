@@ -97,6 +97,9 @@ AGENT_LOSSES: tuple[Loss, ...] = (
     Loss("piece_step_unknown", "a piece of a stage that was never marked, given to its step"),
     Loss("steal_unplaced", "more steal at the end of a step than time on the CPU"),
     Loss("ledger_beyond_step", "a step whose ledger has more time than its marks"),
+)
+
+TARGET_LOSSES: tuple[Loss, ...] = (
     Loss("targets_full", "a process that matched a rule while as many as possible were traced"),
     Loss("target_unreadable", "a process of which a rule asks what may not be read"),
     Loss("page_unreadable", "a mark page that may not be read"),
@@ -108,9 +111,15 @@ AGENT_LOSSES: tuple[Loss, ...] = (
     Loss("page_bad_size", "a mark page whose sizes are not those of its version"),
     Loss("page_truncated", "a mark page that is cut short"),
     Loss("history_unwritten", "ten seconds that could not be written into recent history", False),
+    Loss("kubelet_credentials", "no token, or no certificates to know the kubelet by"),
+    Loss("kubelet_unreachable", "a kubelet that does not answer, or not in time"),
+    Loss("kubelet_untrusted", "a kubelet whose certificate is not vouched for"),
+    Loss("kubelet_refuses", "a kubelet that does not let us see its pods"),
+    Loss("kubelet_implausible", "a kubelet that told no list of pods, or one beyond all bounds"),
 )
+"""Processes that are not traced as configured, and why."""
 
-LOSSES: tuple[Loss, ...] = KERNEL_LOSSES + ENGINE_LOSSES + AGENT_LOSSES
+LOSSES: tuple[Loss, ...] = KERNEL_LOSSES + ENGINE_LOSSES + AGENT_LOSSES + TARGET_LOSSES
 HARMLESS_LOSSES: tuple[str, ...] = tuple(loss.name for loss in LOSSES if not loss.falsifies)
 
 CAPABILITIES: dict[str, str] = {
@@ -124,8 +133,9 @@ CAPABILITIES: dict[str, str] = {
     "steal": "time that the hypervisor took",
     "placement": "on which NUMA node memory is, against where threads run",
     "remote access": "which single accesses to memory went to another node",
+    "pods": "names, labels and annotations of pods",
 }
-OPTIONAL_CAPABILITIES = frozenset({"gpu", "steal", "placement", "remote access"})
+OPTIONAL_CAPABILITIES = frozenset({"gpu", "steal", "placement", "remote access", "pods"})
 """Rightly missing on some machines: without a hypervisor nothing is stolen, with one node nothing
 is remote."""
 

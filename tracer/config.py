@@ -14,12 +14,15 @@ from pathlib import Path
 
 import msgspec
 
-from tracer import typed_yaml
+from tracer import selector, typed_yaml
 from tracer.typed_yaml import require
 
 TENANT_FIELDS = ("comm", "container", "namespace", "pod")
-"""What a tenant template may name."""
+TENANT_MAPPINGS = ("labels", "annotations")
+"""What a tenant template may name: of the second kind one entry, ``labels[app]``."""
 
+_SHELL_PATTERNS = ("comm", "namespace", "pod")
+_REGULAR_EXPRESSIONS = ("cmdline", "cgroup")
 _MAX_TARGETS = 1000
 _MAX_TEXT = 1024
 _MAX_TENANT = 128
@@ -38,15 +41,27 @@ def _require_pattern(key: str, value: str, expression: str) -> None:
     require(1 <= len(value) <= _MAX_TEXT, key, value, f"1 to {_MAX_TEXT} characters long")
 
 
+def _expression(field: str, pattern: str) -> str:
+    """The regular expression that a key of a match stands for; empty for plain text."""
+    if field in _SHELL_PATTERNS:
+        return fnmatch.translate(pattern)
+    return pattern if field in _REGULAR_EXPRESSIONS else ""
+
+
 def _is_template(text: str) -> bool:
     try:
         parts = list(string.Formatter().parse(text))
     except ValueError:
         return False
     return all(
-        field is None or (field in TENANT_FIELDS and not spec and not conversion)
+        field is None or (_is_field(field) and not spec and not conversion)
         for _, field, spec, conversion in parts
     )
+
+
+def _is_field(text: str) -> bool:
+    entry = rf"(?:{'|'.join(TENANT_MAPPINGS)})\[[A-Za-z0-9_./-]+\]"
+    return text in TENANT_FIELDS or re.fullmatch(entry, text) is not None
 
 
 def _split_address(listen: str) -> tuple[str, int] | None:
@@ -80,14 +95,26 @@ class Match(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     marked: bool | None = None
     """Whether the process has a mark page of its own."""
 
+    namespace: str | None = None
+    """Shell pattern over the namespace of the process's pod."""
+
+    pod: str | None = None
+    """Shell pattern over the name of the process's pod."""
+
+    labels: str | None = None
+    """Selector over the labels of the process's pod, as ``kubectl get --selector`` takes it."""
+
     def __post_init__(self) -> None:
         given = {field: getattr(self, field) for field in self.__struct_fields__}
         if all(value is None for value in given.values()):
             raise ValueError(f"{', '.join(given)} are all missing, give at least one")
         for field, pattern in given.items():
             if isinstance(pattern, str):
-                expression = fnmatch.translate(pattern) if field == "comm" else pattern
-                _require_pattern(field, pattern, "" if field == "user" else expression)
+                _require_pattern(field, pattern, _expression(field, pattern))
+        try:
+            selector.parse(self.labels or "")
+        except ValueError as e:
+            require(False, "labels", self.labels, str(e))
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -104,13 +131,21 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         if not self.tenant:
             msgspec.structs.force_setattr(self, "tenant", self.name)
         short = len(self.tenant) <= _MAX_TENANT and self.tenant.isprintable()
-        fields = ", ".join(f"{{{field}}}" for field in TENANT_FIELDS)
+        names = [*TENANT_FIELDS, *(f"{mapping}[KEY]" for mapping in TENANT_MAPPINGS)]
+        fields = ", ".join(f"{{{name}}}" for name in names)
         require(
             short and _is_template(self.tenant),
             "tenant",
             self.tenant,
             f"1 to {_MAX_TENANT} printable characters with only {fields} in braces",
         )
+
+    @property
+    def asks_for_pods(self) -> bool:
+        """Whether it cannot be decided without what only a kubelet tells."""
+        match = self.match
+        in_tenant = any(f"{{{mapping}[" in self.tenant for mapping in TENANT_MAPPINGS)
+        return in_tenant or any((match.namespace, match.pod, match.labels))
 
 
 class Tenants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -167,6 +202,35 @@ class History(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return Path(self.directory) / "recent.db" if self.directory else None
 
 
+_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+class Kubelet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Who tells of the node's pods. ``$NAME`` as host or name is read from the environment."""
+
+    host: str = ""
+    """Address of the node's kubelet. Empty: nobody is asked."""
+
+    port: int = 10250
+    server_name: str = ""
+    """Whom the kubelet's certificate must be for; the host when empty."""
+
+    ca_file: str = f"{_ACCOUNT}/ca.crt"
+    """Certificates of those who may vouch for the kubelet."""
+
+    token_file: str = f"{_ACCOUNT}/token"
+    interval_seconds: int = 30
+    """How often labels and annotations are read again. New pods are asked for at once."""
+
+    def __post_init__(self) -> None:
+        for key in ("host", "server_name"):
+            value = getattr(self, key)
+            plain = re.fullmatch(rf"|{_HOST}|[0-9A-Fa-f:.]+|\$[A-Za-z_][A-Za-z0-9_]*", value)
+            require(plain is not None, key, value, "a name or address, or $VARIABLE")
+        _require_range("port", self.port, 1, 65535)
+        _require_range("interval_seconds", self.interval_seconds, 5, 3600)
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The whole configuration. ``Config()`` has every default."""
 
@@ -188,6 +252,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Where metrics are served."""
 
     history: History = History()
+    kubelet: Kubelet = Kubelet()
 
     def __post_init__(self) -> None:
         names = [rule.name for rule in self.targets]
@@ -197,6 +262,13 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             names,
             f"1 to {_MAX_TARGETS} rules, each with a name of its own",
         )
+        for rule in self.targets:
+            require(
+                bool(self.kubelet.host) or not rule.asks_for_pods,
+                "kubelet.host",
+                self.kubelet.host,
+                f"given, because the rule {rule.name} asks for pods",
+            )
         _require_range("window_seconds", self.window_seconds, 10, 3600)
         _require_range("drain_ms", self.drain_ms, 20, 5000)
         _require_range("outlier_ms", self.outlier_ms, 0.05, 60_000)

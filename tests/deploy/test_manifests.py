@@ -8,6 +8,7 @@ import re
 import shutil
 
 import kubernetes_validate
+import msgspec
 import pytest
 import yaml
 
@@ -20,6 +21,7 @@ from tracer.kernel.btf import Btf, object_path, wire
 VERSIONS = ["1.30", "1.37"]
 """The oldest that knows every field we use, and the newest of which there are schemas."""
 
+CONFIGURATION = DEPLOY / "base/tailtrace.yaml"
 MIB = 1 << 20
 CONFIG_MAP_LIMIT = MIB
 """Of all its data: kubernetes.io/docs/concepts/configuration/configmap."""
@@ -124,6 +126,19 @@ def test_the_account_may_read_pods_of_a_node_and_nothing_else(base):
     (rule,) = by_kind(base, "ClusterRole")["rules"]
 
     assert {"apiGroups": [""], "resources": ["nodes/pods"], "verbs": ["get"]} == rule
+
+
+def test_the_agent_can_ask_the_kubelet_of_its_node(base):
+    """What the configuration refers to is there, and nothing on the way forbids the request."""
+    pod = by_kind(base, "DaemonSet")["spec"]["template"]["spec"]
+    wanted = msgspec.convert(yaml.safe_load(CONFIGURATION.read_text())["kubelet"], config.Kubelet)
+    variables = {each["name"]: each["valueFrom"]["fieldRef"] for each in container()["env"]}
+    (egress,) = by_kind(base, "NetworkPolicy")["spec"]["egress"]
+
+    assert {"fieldPath": "status.hostIP"} == variables[wanted.host.removeprefix("$")]
+    assert {"fieldPath": "spec.nodeName"} == variables["NODE_NAME"]
+    assert pod["automountServiceAccountToken"]
+    assert [{"port": wanted.port}] == egress["ports"]
 
 
 def test_monitoring_has_every_rule_and_dashboard(monitoring):

@@ -8,12 +8,14 @@ import pytest
 
 from tracer import catalog
 from tracer.catalog import Group, Type
+from tracer.config import Kubelet
 from tracer.host.machine import Machine
 from tracer.judge import locality
 from tracer.kernel.btf import Btf, wire
 from tracer.kernel.hooks import plan
 from tracer.memory.accesses import remote_accesses
 from tracer.targets.mark_file import Reason
+from tracer.targets.pod_watch import PodWatch
 
 
 def test_causes_are_in_the_kernels_order():
@@ -32,7 +34,7 @@ def test_engine_losses_are_in_the_mark_pages_order():
 
 
 def test_every_reason_to_refuse_a_mark_page_is_named():
-    named = {loss.name for loss in catalog.AGENT_LOSSES if loss.name.startswith("page_")}
+    named = {loss.name for loss in catalog.TARGET_LOSSES if loss.name.startswith("page_")}
 
     assert named == {f"page_{reason}" for reason in Reason} - {"page_no_page", "page_gone"}
 
@@ -40,6 +42,7 @@ def test_every_reason_to_refuse_a_mark_page_is_named():
 def test_capabilities_are_those_that_are_probed():
     probed = [capability.name for capability in plan(Btf.of_kernel()).capabilities]
     probed += [locality.placement(Machine.read()).name, remote_accesses().name]
+    probed.append(PodWatch(Kubelet()).capability.name)
 
     assert sorted(probed) == sorted(catalog.CAPABILITIES)
     assert catalog.CAPABILITIES.keys() >= catalog.OPTIONAL_CAPABILITIES

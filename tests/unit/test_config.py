@@ -10,7 +10,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tracer.config import Config, ExpectedNode, Match, Memory, Rule, Tenants, load
+from tracer.config import Config, ExpectedNode, Kubelet, Match, Memory, Rule, Tenants, load
 from tracer.errors import UsageError
 
 REPOSITORY = Path(__file__).parents[2]
@@ -49,7 +49,7 @@ def test_the_example_has_every_key_and_the_defaults_of_all_but_targets():
     assert Config() == msgspec.structs.replace(load(path), targets=Config().targets)
 
 
-@pytest.mark.parametrize("struct", [Config, Tenants, Memory, ExpectedNode, Rule, Match])
+@pytest.mark.parametrize("struct", [Config, Tenants, Memory, ExpectedNode, Rule, Match, Kubelet])
 def test_the_documentation_names_every_key(struct):
     text = (REPOSITORY / "docs/configuration.md").read_text()
 
@@ -87,8 +87,8 @@ MATCH = "match: {marked: true}"
         (f"targets: [{{{MATCH}}}]", "targets[0].name is missing and has no default"),
         (
             "targets: [{name: a, match: {}}]",
-            "targets[0].match.comm, cmdline, cgroup, user, marked are all missing, "
-            "give at least one",
+            "targets[0].match.comm, cmdline, cgroup, user, marked, namespace, pod, labels are all "
+            "missing, give at least one",
         ),
         (
             "targets: [{name: a, match: {marked: maybe}}]",
@@ -110,7 +110,32 @@ MATCH = "match: {marked: true}"
         (
             f"targets: [{{name: a, {MATCH}, tenant: '{{pid}}'}}]",
             "targets[0].tenant is '{pid}', must be 1 to 128 printable characters "
-            "with only {comm}, {container}, {namespace}, {pod} in braces",
+            "with only {comm}, {container}, {namespace}, {pod}, {labels[KEY]}, {annotations[KEY]} "
+            "in braces",
+        ),
+        (
+            "targets: [{name: a, match: {labels: 'tier in (gold)'}}]",
+            "targets[0].match.labels is 'tier in (gold)', must be terms such as app=chat, "
+            "tier!=batch, gpu, !debug, joined by commas",
+        ),
+        (
+            "targets: [{name: a, match: {labels: gpu}}]",
+            "kubelet.host is '', must be given, because the rule a asks for pods",
+        ),
+        (
+            f"targets: [{{name: a, {MATCH}, tenant: '{{labels[app]}}'}}]",
+            "kubelet.host is '', must be given, because the rule a asks for pods",
+        ),
+        (
+            "kubelet: {host: 'https://node'}",
+            "kubelet.host is 'https://node', must be a name or address, or $VARIABLE",
+        ),
+        ("kubelet: {port: 0}", "kubelet.port is 0, must be 1 to 65535"),
+        ("kubelet: {interval_seconds: 1}", "kubelet.interval_seconds is 1, must be 5 to 3600"),
+        (
+            "kubelet: {url: x}",
+            "kubelet.'url': no such key, must be one of host, port, server_name, ca_file, "
+            "token_file, interval_seconds",
         ),
         ("window_seconds: 5\nwindow_seconds: 6", "line 1, column 1: a key of this mapping is "
          "given twice, or is not one word"),

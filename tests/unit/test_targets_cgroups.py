@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracer.targets.cgroups import Cgroups, Container, identify
+from tracer.targets.pods import FindPod, Pod
 
 ID, OUTER = "0123456789abcdef" * 4, "fedcba9876543210" * 4
 UID = "1f0c6d27-3e6a-4b5c-9d8e-7a6b5c4d3e2f"
@@ -78,6 +79,45 @@ RECORDED = {
 }
 
 
+_SCOPES = {"containerd": "cri-containerd", "cri-o": "crio", "docker": "docker"}
+_QOS = ("besteffort", "burstable", "guaranteed")
+_UIDS = {"ordinary": UID, "static": ID[:32]}
+
+
+def slice_path(quality: str, uid: str, runtime: str) -> str:
+    """As the systemd driver of every runtime writes it."""
+    level = [] if quality == "guaranteed" else [quality]
+    names = ["kubepods", *level, f"pod{uid.replace('-', '_')}"]
+    slices = ["-".join(names[: n + 1]) + ".slice" for n in range(len(names))]
+    return "/" + "/".join([*slices, f"{_SCOPES[runtime]}-{ID}.scope"])
+
+
+def plain_path(quality: str, uid: str, runtime: str) -> str:
+    """As the cgroupfs driver writes it; only CRI-O tells itself."""
+    level = "" if quality == "guaranteed" else f"/{quality}"
+    return f"/kubepods{level}/pod{uid}/{'crio-' if runtime == 'cri-o' else ''}{ID}"
+
+
+HOSTS = {
+    "v2": "0::{path}\n",
+    "v1": "11:memory:{path}\n4:cpu,cpuacct:{path}\n1:name=systemd:{path}\n",
+    "hybrid": "11:memory:{path}\n4:cpu,cpuacct:{path}\n1:name=systemd:{path}\n0::{path}\n",
+    "hybrid, the unified hierarchy unused": "4:cpu,cpuacct:{path}\n0::/system.slice/x.service\n",
+}
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("uid", _UIDS)
+@pytest.mark.parametrize("quality", _QOS)
+@pytest.mark.parametrize("runtime", _SCOPES)
+@pytest.mark.parametrize("driver", [slice_path, plain_path])
+def test_every_runtime_under_every_driver_and_host(driver, runtime, quality, uid, host):
+    path = driver(quality, _UIDS[uid], runtime)
+    told = runtime if driver is slice_path or runtime == "cri-o" else ""
+
+    assert Container(ID, told, _UIDS[uid]) == identify(HOSTS[host].format(path=path))
+
+
 @pytest.mark.parametrize(("text", "container"), RECORDED.values(), ids=RECORDED)
 def test_a_container_is_told_by_its_cgroup(text, container):
     assert container == identify(text)
@@ -88,14 +128,19 @@ def test_any_text_is_a_container_or_none(text):
     assert identify(text) is None or len(identify(text).id) in {0, 64}
 
 
-def host(root: Path, directories: list[str], processes: dict[str, str]) -> Cgroups:
+def host(
+    root: Path,
+    directories: list[str],
+    processes: dict[str, str],
+    find_pod: FindPod = lambda uid: None,
+) -> Cgroups:
     """A host with these directories under /sys/fs/cgroup, and these /proc/PID/cgroup."""
     for directory in directories:
         (root / "sys/fs/cgroup" / directory).mkdir(parents=True, exist_ok=True)
     for process, text in processes.items():
         (root / "proc" / process).mkdir(parents=True)
         (root / "proc" / process / "cgroup").write_text(text)
-    return Cgroups(root / "proc", root / "sys")
+    return Cgroups(root / "proc", root / "sys", find_pod)
 
 
 def inode(root: Path, directory: str) -> int:
@@ -140,6 +185,16 @@ def test_a_group_without_a_container_has_no_name(tmp_path):
     cgroups = host(tmp_path, ["system.slice"], {"self": "0::/\n"})
 
     assert cgroups.name_of(inode(tmp_path, "system.slice")) is None
+
+
+def test_a_group_of_a_pod_that_is_known_has_the_pods_name(tmp_path):
+    pods = {UID: Pod("team-a", "chat-0", {}, {})}
+    cgroups = host(tmp_path, [f"kubepods/pod{UID}/{ID}"], {"self": "0::/\n"}, pods.get)
+
+    group = inode(tmp_path, f"kubepods/pod{UID}/{ID}")
+    assert "team-a/chat-0" == cgroups.name_of(group)
+    pods.clear()
+    assert "container:0123456789ab" == cgroups.name_of(group)
 
 
 def test_a_container_that_is_gone_keeps_its_name(tmp_path):

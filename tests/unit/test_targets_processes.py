@@ -6,10 +6,12 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tracer.config import Config, Match, Rule
+from tracer.config import Config, Kubelet, Match, Rule
+from tracer.targets.pods import Pod
 from tracer.targets.process import Process
 from tracer.targets.processes import Processes
 
@@ -100,9 +102,9 @@ def test_a_process_is_looked_at_again_at_growing_ages_and_then_every_30_s(machin
     machine.start(20, "shell")
     start, looks, read = machine.now, [], Process.read
 
-    def note(pid: int, proc: Path) -> Process:
+    def note(pid: int, *arguments: Any) -> Process:
         looks.extend([round(machine.now - start, 1)] * (pid == 20))
-        return read(pid, proc)
+        return read(pid, *arguments)
 
     monkeypatch.setattr(Process, "read", note)
     for tenth in range(950):
@@ -110,6 +112,61 @@ def test_a_process_is_looked_at_again_at_growing_ages_and_then_every_30_s(machin
         processes.scan()
 
     assert looks == [0.0, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 60.0, 90.0]
+
+
+class Pods:
+    """What a kubelet has told, and whether it is being asked."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Pod] = {}
+        self.asking = True
+
+    def find(self, uid: str) -> Pod | None:
+        return self.known.get(uid)
+
+    def is_asking_for(self, uid: str) -> bool:
+        return bool(uid) and self.asking and uid not in self.known
+
+
+POD_UID = "1f0c6d27-3e6a-4b5c-9d8e-7a6b5c4d3e2f"
+BY_LABEL = Config(
+    targets=(Rule(name="chat", match=Match(labels="app=chat"), tenant="{namespace}"),),
+    kubelet=Kubelet(host="127.0.0.1"),
+)
+
+
+def test_a_process_waits_for_what_the_kubelet_is_asked_about_its_pod(machine):
+    pods = Pods()
+    processes = Processes(BY_LABEL, machine.proc, lambda: machine.now, pods)
+    machine.start(20, "serve", age=300)
+    (machine.proc / "20/cgroup").write_text(f"0::/kubepods/pod{POD_UID}/{'0' * 64}\n")
+
+    assert [] == processes.scan().new
+    pods.known[POD_UID] = Pod("team-a", "chat-0", {"app": "chat"}, {})
+    (target,) = processes.scan().new
+    assert "team-a" == target.tenant
+
+
+def test_a_process_does_not_wait_for_a_pod_that_nobody_knows(machine):
+    pods = Pods()
+    pods.asking = False
+    machine.start(20, "server")
+    (machine.proc / "20/cgroup").write_text(f"0::/kubepods/pod{POD_UID}/{'0' * 64}\n")
+
+    assert Processes(SERVERS, machine.proc, lambda: machine.now, pods).scan().new
+
+
+def test_a_label_that_changes_makes_it_another_target(machine):
+    pods = Pods()
+    pods.known[POD_UID] = Pod("team-a", "chat-0", {"app": "chat"}, {})
+    processes = Processes(BY_LABEL, machine.proc, lambda: machine.now, pods)
+    machine.start(20, "serve")
+    (machine.proc / "20/cgroup").write_text(f"0::/kubepods/pod{POD_UID}/{'0' * 64}\n")
+    (target,) = processes.scan().new
+
+    pods.known[POD_UID] = Pod("team-a", "chat-0", {"app": "other"}, {})
+    machine.now += 30
+    assert [target] == processes.scan().gone
 
 
 def test_a_process_that_executes_another_program_is_judged_anew(machine):

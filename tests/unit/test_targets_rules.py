@@ -10,6 +10,7 @@ import pytest
 from tracer.config import Match, Rule
 from tracer.errors import UsageError
 from tracer.targets.mark_file import Location, Reason
+from tracer.targets.pods import Pod
 from tracer.targets.process import Process
 from tracer.targets.rules import Rules
 
@@ -19,11 +20,13 @@ POD = f"/kubepods/burstable/pod{UID}/{ID}"
 
 def process(comm: str = "serve", **parts: object) -> Process:
     """A process of which only the given parts can be read; reading another one is an error."""
-    made = Process(20, comm, 0, False, False, Path("/nonexistent"))
+    made = Process(20, comm, 0, False, False, Path("/nonexistent"), lambda uid: None)
     vars(made).update(parts)
     return made
 
 
+CHAT = Pod("team-a", "chat-0", {"app/name": "chat", "tier": "gold"}, {"customer": "acme\n"})
+OF_CHAT, OF_NONE = {"pod": CHAT}, {"pod": None}
 MARKED = {"mark_page": Location(0, 4096, 1)}
 UNMARKED = {"mark_page": Reason.NO_PAGE}
 
@@ -39,6 +42,10 @@ UNMARKED = {"mark_page": Reason.NO_PAGE}
         ({"user": "root"}, {"uid": 0}),
         ({"marked": True}, MARKED),
         ({"marked": False}, UNMARKED),
+        ({"namespace": "team-*"}, OF_CHAT),
+        ({"pod": "chat-?"}, OF_CHAT),
+        ({"labels": "app/name=chat,tier!=silver"}, OF_CHAT),
+        ({"namespace": "team-a", "labels": "tier", "marked": True}, OF_CHAT | MARKED),
     ],
     ids=str,
 )
@@ -58,6 +65,12 @@ def test_a_rule_holds(match, parts):
         ({"marked": True}, {"mark_page": Reason.INHERITED}),
         ({"marked": False}, MARKED),
         ({"comm": "serve", "marked": True}, UNMARKED),
+        ({"namespace": "team"}, OF_CHAT),
+        ({"pod": "chat"}, OF_CHAT),
+        ({"labels": "tier=silver"}, OF_CHAT),
+        ({"labels": "tier!=silver"}, OF_NONE),
+        ({"namespace": "*"}, OF_NONE),
+        ({"pod": "*"}, OF_NONE),
     ],
     ids=str,
 )
@@ -98,6 +111,12 @@ IN_POD = {"_cgroup": f"0::{POD}\n"}
         ("{namespace}", {"_environment": [b"POD_NAMESPACE=team\n"]}, "team\\n"),
         ("{namespace}/{comm}", {}, "unknown/serve"),
         ("{namespace}", {"_environment": [b"POD_NAMESPACE=" + b"x" * 99]}, "x" * 63 + "…"),
+        ("{namespace}/{pod}", OF_CHAT, "team-a/chat-0"),
+        ("{namespace}", OF_CHAT | {"_environment": [b"POD_NAMESPACE=forged"]}, "team-a"),
+        ("{labels[app/name]}-{labels[tier]}", OF_CHAT, "chat-gold"),
+        ("{annotations[customer]}", OF_CHAT, "acme\\n"),
+        ("{labels[none]}", OF_CHAT, "unknown"),
+        ("{labels[tier]}", OF_NONE, "unknown"),
     ],
     ids=str,
 )

@@ -40,6 +40,7 @@ from tracer.record.increments import Increments
 from tracer.record.meta import Meta
 from tracer.record.window import Window
 from tracer.targets.cgroups import Cgroups
+from tracer.targets.pod_watch import PodWatch
 from tracer.targets.processes import Processes
 
 SECOND = 1_000_000_000
@@ -80,14 +81,20 @@ class Agent:
             tenant_slots=config.tenants.max + 1,
             outlier_ns=int(config.outlier_ms * 1e6),
         )
-        self._processes = Processes(config)
+        self._pods = PodWatch(config.kubelet)
+        self._processes = Processes(config, pods=self._pods)
         self._machine = recorded_machine()
         self._undo = ExitStack()
         self._drain_seconds = 0.0
 
     @property
     def capabilities(self) -> tuple[Capability, ...]:
-        return (*self._planned(), self.memory.capability, remote_accesses())
+        return (
+            *self._planned(),
+            self.memory.capability,
+            remote_accesses(),
+            self._pods.capability,
+        )
 
     def _planned(self) -> Iterator[Capability]:
         """A steal clock that had told of nothing at the start may do so since."""
@@ -113,10 +120,11 @@ class Agent:
     def __enter__(self) -> Agent:
         self._undo.enter_context(self._kernel)
         self.memory = Memory.here(self._config, self._config.window_seconds)
+        self._undo.enter_context(self._pods)
         self._pages = Pages(self._kernel, self._slots)
         self._totals = Totals(
             self._pages.names,
-            RunnerNames(self._pages.target_of, Cgroups()),
+            RunnerNames(self._pages.target_of, Cgroups(find_pod=self._pods.find)),
             time.monotonic_ns(),
             cannot_tell=self._cannot_tell(),
             window_seconds=self._config.window_seconds,
@@ -225,6 +233,7 @@ class Agent:
             + Counter(self._kernel.lost())
             + self._pages.losses
             + Counter(self._processes.losses)
+            + Counter(self._pods.losses)
         )
 
     def families(self) -> Iterator[Family]:

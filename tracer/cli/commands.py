@@ -34,6 +34,7 @@ from tracer.cli.console import (
     until,
     write_file,
 )
+from tracer.config import Config
 from tracer.errors import UnavailableError, UsageError
 from tracer.host.machine import Machine
 from tracer.judge import doctor as physician
@@ -58,6 +59,7 @@ from tracer.record.replay import replay
 from tracer.record.window import WINDOW_SECONDS
 from tracer.selftest import verdict as selftest_verdict
 from tracer.selftest.selftest import selftest as provoke_all
+from tracer.targets.pod_watch import PodWatch
 from tracer.targets.process import Process
 from tracer.targets.processes import Processes
 
@@ -78,7 +80,9 @@ def check(arguments: argparse.Namespace) -> int:
     with KernelTrace(here, settings.tenants.max + 1, int(settings.outlier_ms * 1e6)) as kernel:
         instructions = kernel.verified_instructions()
     placement = locality.placement(Machine.read(), why_not())
-    capabilities = [*here.capabilities, placement, remote_accesses()]
+    pods = PodWatch(settings.kubelet)
+    pods.ask()
+    capabilities = [*here.capabilities, placement, remote_accesses(), pods.capability]
     if arguments.json:
         plain = [asdict(each) for each in capabilities]
         print_json({"capabilities": plain, "verified_instructions": instructions})
@@ -93,7 +97,7 @@ def doctor(arguments: argparse.Namespace) -> int:
 
     Exits with 1 when something makes measurements of this machine misleading.
     """
-    targets = Processes(settings_of(arguments)).scan().new
+    targets = _processes(settings_of(arguments)).scan().new
     found = physician.examine(pids=arguments.pid or [target.pid for target in targets])
     if arguments.json:
         print_json(physician.as_dict(found))
@@ -109,7 +113,7 @@ def selftest(arguments: argparse.Namespace) -> int:
     Takes half a minute and root. Exits with 1 when a cause was misnamed, with 3 when the kernel
     side cannot be loaded, or when all CPUs are somebody's alone.
     """
-    targets = Processes(settings_of(arguments)).scan().new
+    targets = _processes(settings_of(arguments)).scan().new
     rows = provoke_all(targets, arguments.only, arguments.anyway, say)
     if arguments.json:
         print_json(selftest_verdict.as_dict(rows))
@@ -129,7 +133,7 @@ def memory(arguments: argparse.Namespace) -> int:
     figures = Memory.here(settings, arguments.seconds, pace=0)
     if not figures.capability.available:
         raise UnavailableError(f"no telling where memory is: {figures.capability.reason}")
-    targets, processes = [_target(pid) for pid in arguments.pid or ()], Processes(settings)
+    targets, processes = [_target(pid) for pid in arguments.pid or ()], _processes(settings)
     stopped = until(None)
     while not stopped():
         if not arguments.pid:
@@ -152,6 +156,13 @@ def _target(pid: int) -> Target:
     except OSError as e:
         raise UsageError(f"no process {pid}: {e.strerror}; give the pid of one that runs") from e
     return Target(0, pid, process.started_ns, process.comm, process.comm)
+
+
+def _processes(settings: Config) -> Processes:
+    """With the pods as the kubelet tells them now."""
+    pods = PodWatch(settings.kubelet)
+    pods.ask()
+    return Processes(settings, pods=pods)
 
 
 def _print_placement(placement: Placement, as_json: bool) -> None:

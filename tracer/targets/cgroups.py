@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from tracer.host.hierarchy import mount_point, parse_groups, path_of
+from tracer.targets.pods import FindPod
 
 _RUNTIMES = {
     "cri-containerd": "containerd",
@@ -74,8 +75,14 @@ class Cgroups:
     sees. On a host with both versions that is the v1 hierarchy which has the controller.
     """
 
-    def __init__(self, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> None:
+    def __init__(
+        self,
+        proc: Path = Path("/proc"),
+        sys: Path = Path("/sys"),
+        find_pod: FindPod = lambda uid: None,
+    ) -> None:
         self._proc = proc
+        self._find_pod = find_pod
         self._root = mount_point(parse_groups(_text(proc / "self/cgroup")), "cpu", sys)
         self._known: dict[int, Container | None] = {}
         self._walked = float("-inf")
@@ -94,7 +101,7 @@ class Cgroups:
 
     def name_of(self, cgroup_id: int) -> str | None:
         """
-        The container that a group belongs to; None for a group of no container.
+        The pod that a group belongs to, else its container; None for a group of no container.
 
         Containers that are gone keep their names, because what they did outlives them.
         """
@@ -103,7 +110,10 @@ class Cgroups:
             known = self._known | dict(islice(self._walk(), _MAX_GROUPS))
             self._known = dict(list(known.items())[-_MAX_GROUPS:])
         container = self._known.get(cgroup_id)
-        return container.name if container else None
+        if container is None:
+            return None
+        pod = self._find_pod(container.pod)
+        return pod.full_name if pod else container.name
 
     def _walk(self) -> Iterator[tuple[int, Container | None]]:
         for directory, _, _ in os.walk(self._root):

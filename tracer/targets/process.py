@@ -17,6 +17,7 @@ from tracer.targets import cgroups
 from tracer.targets.cgroups import Container
 from tracer.targets.mark_file import Location, Reason, Refused
 from tracer.targets.mark_page import MarkPage
+from tracer.targets.pods import FindPod, Pod
 from tracer.targets.text import visible
 
 _PF_KTHREAD = 0x00200000  # include/linux/sched.h
@@ -37,10 +38,17 @@ class Process:
     """It ended and waits for its parent. One whose main thread alone ended is none."""
 
     proc: Path
+    find_pod: FindPod
 
     @classmethod
-    def read(cls, pid: int, proc: Path = Path("/proc")) -> Process:
-        """See proc_pid_stat(5); the comm may hold any byte, parentheses and spaces too."""
+    def read(
+        cls, pid: int, proc: Path = Path("/proc"), find_pod: FindPod = lambda uid: None
+    ) -> Process:
+        """
+        See proc_pid_stat(5); the comm may hold any byte, parentheses and spaces too.
+
+        :param find_pod: tells what is known of the pod with a uid
+        """
         stat = _read(proc / str(pid) / "stat")
         head, _, tail = stat.rpartition(b") ")
         fields = tail.split()  # from field 3, state, on
@@ -52,6 +60,7 @@ class Process:
             is_kernel_thread=bool(flags & _PF_KTHREAD),
             is_zombie=state in (b"Z", b"X") and threads <= 1,
             proc=proc,
+            find_pod=find_pod,
         )
 
     @cached_property
@@ -67,6 +76,16 @@ class Process:
     @cached_property
     def container(self) -> Container | None:
         return cgroups.identify(self._cgroup)
+
+    @cached_property
+    def pod_uid(self) -> str:
+        """Empty outside of a pod."""
+        return self.container.pod if self.container else ""
+
+    @cached_property
+    def pod(self) -> Pod | None:
+        """None outside of a pod, and for a pod of which nothing is known."""
+        return self.find_pod(self.pod_uid)
 
     @cached_property
     def uid(self) -> int:

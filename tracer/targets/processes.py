@@ -22,6 +22,7 @@ from tracer.kernel import btf
 from tracer.model import Target
 from tracer.targets.cgroups import Container
 from tracer.targets.mark_file import Location, Reason
+from tracer.targets.pod_watch import PodWatch
 from tracer.targets.process import Process
 from tracer.targets.rules import Rules
 
@@ -72,9 +73,11 @@ class Processes:
         config: Config,
         proc: Path = Path("/proc"),
         clock: Callable[[], float] = since_boot,
+        pods: PodWatch | None = None,
     ) -> None:
         """Raises UsageError for a rule about a user that this machine does not know."""
         self._proc = proc
+        self._pods = pods or PodWatch(config.kubelet)
         self._clock = clock
         self._ourselves = int((proc / "self").readlink().name)
         self._rules = Rules(config.targets)
@@ -123,7 +126,7 @@ class Processes:
 
     def _look(self, pid: int, inode: int, now: float, changes: Changes) -> None:
         try:
-            process = Process.read(pid, self._proc)
+            process = Process.read(pid, self._proc, self._pods.find)
         except OSError:  # gone since it was listed
             self._forget(pid, changes)
             return
@@ -134,9 +137,19 @@ class Processes:
         known.inode = inode
         if process.is_kernel_thread or pid == self._ourselves:
             return
+        if known.target is None and self._may_be_told_of(process):
+            known.look_at = now
+            return
         known.look_at = now + _until_next_look(now - process.started_ns / 1e9)
         is_new = self._follow_rules(process, known, changes)
         self._follow_page(process, known, is_new, changes)
+
+    def _may_be_told_of(self, process: Process) -> bool:
+        """Whether the kubelet is being asked for its pod: then no rule is tried yet."""
+        try:
+            return process.pod is None and self._pods.is_asking_for(process.pod_uid)
+        except OSError:  # gone since it was listed, or not readable, as the rules will say
+            return False
 
     def _follow_rules(self, process: Process, known: _Known, changes: Changes) -> bool:
         """Make the process a target, or no longer one; True when it became one now."""

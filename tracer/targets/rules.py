@@ -8,11 +8,13 @@ import fnmatch
 import pwd
 import re
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from tracer.config import TENANT_FIELDS, Rule
+from tracer import selector
+from tracer.config import TENANT_FIELDS, TENANT_MAPPINGS, Rule
 from tracer.errors import UsageError
 from tracer.targets.mark_file import Location
+from tracer.targets.pods import Pod
 from tracer.targets.process import Process
 from tracer.targets.text import visible
 
@@ -48,6 +50,15 @@ def _tests(rule: Rule) -> list[_Test]:
     if match.comm is not None:
         comm = re.compile(fnmatch.translate(match.comm))
         tests.append(lambda process: comm.match(process.comm) is not None)
+    if match.namespace is not None:
+        namespace = re.compile(fnmatch.translate(match.namespace))
+        tests.append(_of_pod(lambda pod: namespace.match(pod.namespace) is not None))
+    if match.pod is not None:
+        name = re.compile(fnmatch.translate(match.pod))
+        tests.append(_of_pod(lambda pod: name.match(pod.name) is not None))
+    if match.labels is not None:
+        terms = selector.parse(match.labels)
+        tests.append(_of_pod(lambda pod: all(term.holds(pod.labels) for term in terms)))
     if match.user is not None:
         uid = _uid(rule)
         tests.append(lambda process: process.uid == uid)
@@ -60,6 +71,10 @@ def _tests(rule: Rule) -> list[_Test]:
     if match.marked is not None:
         tests.append(lambda process: isinstance(process.mark_page, Location) == match.marked)
     return tests
+
+
+def _of_pod(test: Callable[[Pod], bool]) -> _Test:
+    return lambda process: process.pod is not None and test(process.pod)
 
 
 def _uid(rule: Rule) -> int:
@@ -76,20 +91,39 @@ def _uid(rule: Rule) -> int:
 
 
 def _filled_in(template: str, process: Process) -> str:
-    fields = {field for _, field, _, _ in string.Formatter().parse(template) if field}
-    values = {field: _VALUES[field](process) or UNKNOWN for field in fields}
-    return visible(template.format_map(values).encode())
+    parts = string.Formatter().parse(template)
+    filled = (
+        text + ((_value(field, process) or UNKNOWN) if field else "") for text, field, _, _ in parts
+    )
+    return visible("".join(filled).encode())
+
+
+def _value(field: str, process: Process) -> str:
+    mapping, _, key = field.removesuffix("]").partition("[")
+    if not key:
+        return _VALUES[field](process)
+    return _MAPPINGS[mapping](process.pod).get(key, "") if process.pod else ""
 
 
 def _pod(process: Process) -> str:
-    pod = process.container.pod if process.container else ""
-    return pod and (process.environment("POD_NAME", "HOSTNAME") or pod)
+    if process.pod:
+        return process.pod.name
+    return process.pod_uid and (process.environment("POD_NAME", "HOSTNAME") or process.pod_uid)
+
+
+def _namespace(process: Process) -> str:
+    return process.pod.namespace if process.pod else process.environment("POD_NAMESPACE")
 
 
 _VALUES: dict[str, Callable[[Process], str]] = {
     "comm": lambda process: process.comm,
     "container": lambda process: process.container.name if process.container else "",
-    "namespace": lambda process: process.environment("POD_NAMESPACE"),
+    "namespace": _namespace,
     "pod": _pod,
 }
+_MAPPINGS: dict[str, Callable[[Pod], Mapping[str, str]]] = {
+    "labels": lambda pod: pod.labels,
+    "annotations": lambda pod: pod.annotations,
+}
 assert set(TENANT_FIELDS) == set(_VALUES)
+assert set(TENANT_MAPPINGS) == set(_MAPPINGS)

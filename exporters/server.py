@@ -18,6 +18,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+from exporters.access import Access
 from exporters.assets import assets
 from exporters.live import Live
 from exporters.prometheus import Page, negotiate
@@ -50,14 +51,18 @@ _HEADERS = {
 
 @contextmanager
 def serving(
-    address: Address, page: Page, live: Live, deadline_seconds: float = DEADLINE_SECONDS
+    address: Address,
+    page: Page,
+    live: Live,
+    deadline_seconds: float = DEADLINE_SECONDS,
+    access: Access | None = None,
 ) -> Iterator[Address]:
     """
     Serve both until the block is left. Yields the address that they are served at.
 
     Raises UsageError when the address cannot be had.
     """
-    with _listen(address, page, live, deadline_seconds) as server:
+    with _listen(address, page, live, deadline_seconds, access or Access()) as server:
         thread = threading.Thread(target=server.serve_forever, name="exporter", daemon=True)
         thread.start()
         try:
@@ -68,9 +73,11 @@ def serving(
             server.hang_up(older_than=0)
 
 
-def _listen(address: Address, page: Page, live: Live, deadline_seconds: float) -> _Server:
+def _listen(
+    address: Address, page: Page, live: Live, deadline_seconds: float, access: Access
+) -> _Server:
     try:
-        return _Server(address, page, live, deadline_seconds)
+        return _Server(address, page, live, deadline_seconds, access)
     except OSError as e:
         host, port = address
         raise UsageError(
@@ -86,9 +93,11 @@ class _Server(socketserver.ThreadingTCPServer):
     request_queue_size = CONNECTIONS
     server_address: Address
 
-    def __init__(self, address: Address, page: Page, live: Live, deadline_seconds: float) -> None:
+    def __init__(
+        self, address: Address, page: Page, live: Live, deadline_seconds: float, access: Access
+    ) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self.page, self.live = page, live
+        self.page, self.live, self.access = page, live, access
         self.answers = {
             path: _Answer(asset.body, asset.content_type) for path, asset in assets().items()
         }
@@ -101,9 +110,11 @@ class _Server(socketserver.ThreadingTCPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if len(self._open) >= CONNECTIONS:
-            request.send(_BUSY)  # fits into the socket's empty buffer
+            # Fits into the socket's empty buffer. To a client of TLS it is a handshake that fails.
+            request.send(_BUSY)
             self.shutdown_request(request)
             return
+        request = self.access.secured(request)
         self._open[request] = time.monotonic()
         super().process_request(request, client_address)
 
@@ -167,6 +178,10 @@ _ROUTES: dict[str, Callable[[_Server, str], _Answer]] = {
 }
 
 
+_FOR_PROBES = ("/healthz",)
+"""Answered without a password: a kubelet has none, and they tell nothing of the engines."""
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     server_version = "tailtrace"
@@ -184,15 +199,22 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> _Answer:
         path = self.path.partition("?")[0]
+        if path not in _FOR_PROBES and not self._is_allowed():
+            return _Answer(b"name and password, please\n", status=HTTPStatus.UNAUTHORIZED)
         if route := _ROUTES.get(path):
             return route(self.server, self.headers.get("Accept", ""))
         not_found = _Answer(b"not found\n", status=HTTPStatus.NOT_FOUND)
         return self.server.answers.get(path, not_found)
 
+    def _is_allowed(self) -> bool:
+        return self.server.access.allows(self.headers.get("Authorization", ""))
+
     def _head(self, answer: _Answer) -> None:
         self.send_response(answer.status)
         for name, value in _HEADERS.items():
             self.send_header(name, value)
+        if answer.status == HTTPStatus.UNAUTHORIZED:
+            self.send_header("WWW-Authenticate", 'Basic realm="tailtrace", charset="UTF-8"')
         self.send_header("Content-Type", answer.content_type)
         self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()

@@ -60,7 +60,7 @@ class _Loader(yaml.BaseLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = {key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)}
-        if len(keys) != len(node.value) or not all(re.fullmatch(r"\w+", key) for key in keys):
+        if len(keys) != len(node.value) or not all(re.fullmatch(r"[\w.@-]+", key) for key in keys):
             what = "a key of this mapping is given twice, or is not one word"
             raise yaml.constructor.ConstructorError(None, None, what, node.start_mark)
         return super().construct_mapping(node, deep)

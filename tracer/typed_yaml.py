@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import UnionType
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
@@ -52,12 +53,14 @@ def _problem(message: str, tree: Any, struct: type[msgspec.Struct]) -> str:
     """msgspec's message, with the value and what is allowed in its place."""
     what, _, where = message.partition(" - at `$")
     where = where.rstrip("`").removeprefix(".")
-    if unknown := re.search(r"unknown field `(\w+)`", what):
+    if unknown := re.search(r"unknown field `([^`]+)`", what):
         allowed = ", ".join(_struct_at(struct, where).__struct_fields__)
         return f"{_key(where, shown(unknown[1]))}: no such key, must be one of {allowed}"
     if missing := re.search(r"missing required field `(\w+)`", what):
         return f"{_key(where, missing[1])} is missing and has no default"
     if wrong := re.match(r"Expected `(\w+)", what):
+        if where.endswith("[...]"):  # an entry whose key msgspec does not tell, perhaps a secret
+            return f"{where.removesuffix('[...]')} has a value that is not {_TYPES[wrong[1]]}"
         value = shown(_value_at(tree, where))
         return f"{where or 'the file'} is {value}, must be {_TYPES[wrong[1]]}"
     return _key(where, what)  # written by ``require``: begins with the key
@@ -79,8 +82,10 @@ def _value_at(tree: Any, where: str) -> Any:
 
 
 def _struct_at(struct: Any, where: str) -> type[msgspec.Struct]:
-    """The struct at ``where``, of those that fields and tuples of structs lead to."""
+    """The struct at ``where``, of those that fields, optional or tuples too, lead to."""
     for key, index in _steps(where):
         struct = get_args(struct)[0] if index else get_type_hints(struct)[key]
+        if isinstance(struct, UnionType):  # with None
+            struct = get_args(struct)[0]
     found: type[msgspec.Struct] = struct
     return found

@@ -11,15 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.agent import CONFIGURATION, NAMESPACE
+from tests.privileges import need_root
 
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[int]:
     """The pid of a running engine."""
-    if os.geteuid() != 0:
-        if os.environ.get("KERNEL_TESTS") == "1":
-            pytest.fail("KERNEL_TESTS=1, but this is not root")
-        pytest.skip("needs root (KERNEL_TESTS=1 turns this skip into a failure)")
+    need_root()
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.deploy.engine"],
         stdout=subprocess.PIPE,

@@ -9,9 +9,10 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -45,17 +46,22 @@ class Prometheus:
 
 @contextmanager
 def running_prometheus(
-    directory: Path, target: Address, rules: Sequence[Path] = ()
+    directory: Path,
+    target: Address,
+    rules: Sequence[Path] = (),
+    jobs: Mapping[str, Mapping[str, Any]] = MappingProxyType({"tailtrace": {}}),
 ) -> Iterator[Prometheus]:
-    """A server of its own that scrapes the target each second."""
+    """
+    A server of its own that scrapes the target each second.
+
+    :param jobs: name -> how it scrapes, besides whom
+    """
     configuration = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": [str(path.resolve()) for path in rules],
         "scrape_configs": [
-            {
-                "job_name": "tailtrace",
-                "static_configs": [{"targets": ["{}:{}".format(*target)]}],
-            }
+            {"job_name": job, "static_configs": [{"targets": ["{}:{}".format(*target)]}], **how}
+            for job, how in jobs.items()
         ],
     }
     (directory / "prometheus.yml").write_text(yaml.safe_dump(configuration))

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import psutil
 
+from exporters.access import Access
 from exporters.live import Live
 from exporters.prometheus import Page
 from exporters.server import serving
@@ -180,12 +181,13 @@ def run(arguments: argparse.Namespace) -> int:
     """
     settings = settings_of(arguments)
     page, live = Page(interval_seconds=_PUBLISH_SECONDS), Live(platform.node())
+    access = Access(arguments.web_config)
     with (
         Agent(settings) as agent,
-        serving(settings.address, page, live) as (host, port),
+        serving(settings.address, page, live, access=access) as (host, port),
         keeping(settings.history, agent.meta(text_of(arguments)), agent.totals.lost, say) as keep,
     ):
-        say(f"tracing; look at http://{host}:{port}, metrics are at /metrics")
+        say(f"tracing; look at {access.scheme}://{host}:{port}, metrics are at /metrics")
         if arguments.ready_file:
             write_file(arguments.ready_file, f"{host}:{port}\n")
 

@@ -90,6 +90,13 @@ def _run(sub: Parser) -> None:
     _config(sub)
     sub.add_argument("--duration", type=_seconds, metavar="SECONDS", help="then stop")
     sub.add_argument("--quiet", action="store_true", help="no live reports")
+    sub.add_argument(
+        "--web.config.file",
+        dest="web_config",
+        type=Path,
+        metavar="FILE",
+        help="YAML for TLS, client certificates and passwords, docs/prometheus.md",
+    )
     sub.add_argument("--ready-file", type=Path, metavar="FILE", help="written once tracing began")
 
 

@@ -21,11 +21,13 @@ from tracer.catalog import (
     PROBE_AVAILABLE,
     STEAL,
     STEP_ELAPSED,
+    TARGET_LOSSES,
 )
 
 # Drift alone may be a batch job that nobody waits for, and a mismatch alone may be meant.
 _DRIFT = 0.1
 _APART = 0.2
+_TARGET_LOSSES = tuple(loss.name for loss in TARGET_LOSSES)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,6 +66,7 @@ def alerts(objectives: Objectives) -> tuple[Alert, ...]:
         _hypervisor_takes_cpu(objectives),
         _memory_drifts(),
         _loses_events(),
+        _misses_processes(),
         _absent(objectives),
         _probe_unavailable(),
     )
@@ -152,7 +155,9 @@ def _memory_drifts() -> Alert:
 
 
 def _loses_events() -> Alert:
-    lost = rate(LOST, WINDOW, matchers=f"reason!~{quoted(*HARMLESS_LOSSES)}")
+    # Processes are counted once, however long they run: a rate says nothing of them.
+    others = (*HARMLESS_LOSSES, *_TARGET_LOSSES)
+    lost = rate(LOST, WINDOW, matchers=f"reason!~{quoted(*others)}")
     steps = f"sum without (tenant, step) ({rate(STEP_ELAPSED, WINDOW, 'count')})"
     # A p999 bears the loss of one step in a thousand. Without any step it bears nothing.
     few = f"{lost} <= ignoring (reason) group_left () 0.001 * {steps}"
@@ -167,6 +172,25 @@ def _loses_events() -> Alert:
         description=(
             "On {{ $labels.instance }} events are lost by {{ $labels.reason }}, "
             '{{ $value | printf "%.3g" }} in each second: figures of this node are too small.'
+        ),
+    )
+
+
+def _misses_processes() -> Alert:
+    lost = selector(LOST, matchers=f"reason=~{quoted(*_TARGET_LOSSES)}")
+    window = "15m"
+    return Alert(
+        name="TailtraceMissesProcesses",
+        # What was counted before the first scrape of an agent never increases.
+        expression=f"increase({lost}[{window}]) > 0 or ({lost} > 0 unless {lost} offset {window})",
+        # The page of a process that has just begun, or is ending, may be half made.
+        hold="5m",
+        # An engine is not watched, but none is known to suffer.
+        severity="warning",
+        summary="The tracer does not trace a process that it should.",
+        description=(
+            "On {{ $labels.instance }} a process was left out by {{ $labels.reason }}: nothing is "
+            "known of its steps."
         ),
     )
 
@@ -193,14 +217,14 @@ def _probe_unavailable() -> Alert:
     return Alert(
         name="TailtraceProbeUnavailable",
         expression=f"{selector(PROBE_AVAILABLE, matchers=matchers)} == 0",
-        # Decided when the agent starts: it stays until the next start, so there is no hurry.
+        # Mostly decided when the agent starts, so there is no hurry; a kubelet may be restarting.
         hold="15m",
         # Causes are mixed up on this node; no tenant suffers by it.
         severity="warning",
-        summary="The tracer cannot tell something on this kernel.",
+        summary="The tracer cannot tell something on this node.",
         description=(
-            "The kernel of {{ $labels.instance }} does not allow to tell "
-            "{{ $labels.capability }}: what it takes is counted under other causes."
+            "On {{ $labels.instance }} the tracer cannot tell {{ $labels.capability }}: it is "
+            "missing, or counted under another cause."
         ),
     )
 

@@ -58,7 +58,7 @@ def reference() -> str:
                 ),
             ),
             "## Losses\n",
-            "Values of `reason`. Without a mark, only the name of an aggressor is not known.\n",
+            "Values of `reason`. Without a mark, only a name is not known, or history.\n",
             _table(
                 ("reason", "falsifies figures", "meaning"),
                 ((f"`{loss.name}`", "✓" * loss.falsifies, loss.help) for loss in LOSSES),

@@ -61,7 +61,7 @@ class Loss:
     name: str
     help: str
     falsifies: bool = True
-    """A ledger or a histogram is wrong by it. Else an aggressor's name is not known, or history."""
+    """A ledger or a histogram is wrong by it. Else only a name is not known, or history."""
 
 
 KERNEL_LOSSES: tuple[Loss, ...] = (
@@ -97,6 +97,7 @@ AGENT_LOSSES: tuple[Loss, ...] = (
     Loss("piece_step_unknown", "a piece of a stage that was never marked, given to its step"),
     Loss("steal_unplaced", "more steal at the end of a step than time on the CPU"),
     Loss("ledger_beyond_step", "a step whose ledger has more time than its marks"),
+    Loss("history_unwritten", "ten seconds that could not be written into recent history", False),
 )
 
 TARGET_LOSSES: tuple[Loss, ...] = (
@@ -110,16 +111,29 @@ TARGET_LOSSES: tuple[Loss, ...] = (
     Loss("page_bad_version", "a mark page of a version that is not known"),
     Loss("page_bad_size", "a mark page whose sizes are not those of its version"),
     Loss("page_truncated", "a mark page that is cut short"),
-    Loss("history_unwritten", "ten seconds that could not be written into recent history", False),
-    Loss("kubelet_credentials", "no token, or no certificates to know the kubelet by"),
-    Loss("kubelet_unreachable", "a kubelet that does not answer, or not in time"),
-    Loss("kubelet_untrusted", "a kubelet whose certificate is not vouched for"),
-    Loss("kubelet_refuses", "a kubelet that does not let us see its pods"),
-    Loss("kubelet_implausible", "a kubelet that told no list of pods, or one beyond all bounds"),
 )
 """Processes that are not traced as configured, and why."""
 
-LOSSES: tuple[Loss, ...] = KERNEL_LOSSES + ENGINE_LOSSES + AGENT_LOSSES + TARGET_LOSSES
+KUBELET_LOSSES: tuple[Loss, ...] = (
+    Loss(
+        "kubelet_credentials",
+        "no token, or no certificates to know the kubelet by",
+        falsifies=False,
+    ),
+    Loss("kubelet_unreachable", "a kubelet that does not answer, or not in time", falsifies=False),
+    Loss("kubelet_untrusted", "a kubelet whose certificate is not vouched for", falsifies=False),
+    Loss("kubelet_refuses", "a kubelet that does not let us see its pods", falsifies=False),
+    Loss(
+        "kubelet_implausible",
+        "a kubelet that told no list of pods, or one beyond all bounds",
+        falsifies=False,
+    ),
+)
+"""Requests for the node's pods that were in vain, and why."""
+
+LOSSES: tuple[Loss, ...] = (
+    KERNEL_LOSSES + ENGINE_LOSSES + AGENT_LOSSES + TARGET_LOSSES + KUBELET_LOSSES
+)
 HARMLESS_LOSSES: tuple[str, ...] = tuple(loss.name for loss in LOSSES if not loss.falsifies)
 
 CAPABILITIES: dict[str, str] = {
@@ -133,9 +147,10 @@ CAPABILITIES: dict[str, str] = {
     "steal": "time that the hypervisor took",
     "placement": "on which NUMA node memory is, against where threads run",
     "remote access": "which single accesses to memory went to another node",
+    "marks": "steps that engines of any user mark",
     "pods": "names, labels and annotations of pods",
 }
-OPTIONAL_CAPABILITIES = frozenset({"gpu", "steal", "placement", "remote access", "pods"})
+OPTIONAL_CAPABILITIES = frozenset({"gpu", "steal", "placement", "remote access"})
 """Rightly missing on some machines: without a hypervisor nothing is stolen, with one node nothing
 is remote."""
 

@@ -27,7 +27,7 @@ def run_with(given, configuration) -> Outcome:
     return with_capabilities(given, "run", "--duration=1", "--json", "--config", configuration)
 
 
-def without(name: str) -> list[str]:
+def without(name: str | None) -> list[str]:
     return [each for each in capabilities() if each != name]
 
 
@@ -45,6 +45,19 @@ def test_without_one_of_the_reading_capabilities_its_page_is_counted_as_lost(
     assert lacking.code == 0
     assert {} == lacking.steps
     assert lacking.unreadable_pages > traced.unreadable_pages
+
+
+@pytest.mark.parametrize(
+    ("lacked", "source"),
+    [(None, "map_files"), ("checkpoint_restore", "fd"), ("sys_ptrace", "none")],
+)
+def test_check_says_how_mark_pages_can_be_read(engine, lacked, source):
+    checked = with_capabilities(without(lacked), "check", "--json")
+    (marks,) = (each for each in checked.report["capabilities"] if each["name"] == "marks")
+
+    assert checked.code == (1 if source == "none" else 0)
+    assert source == marks["source"]
+    assert (f"lacks CAP_{lacked.upper()}" if lacked else "") in marks["reason"]
 
 
 @pytest.mark.parametrize("name", sorted(LOADING))

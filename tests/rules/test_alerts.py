@@ -7,7 +7,7 @@ Every case states all alerts that fire in it; any other that fires fails the cas
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from tracer.catalog import (
     CAUSES,
     DESCHEDULE,
     DESCHEDULES,
+    LOSSES,
     LOST,
     NUMASTAT_DRIFT,
     PLACEMENT_MISMATCH,
@@ -32,12 +33,14 @@ from tracer.catalog import (
     Metric,
 )
 
+IDLE = "an idle node: everything is there and nothing moves"
 OBJECTIVES = Objectives(runbooks="https://runbooks.example")
 ALERTS = {alert.name: alert for alert in alerts(OBJECTIVES)}
 INTERVAL_SECONDS = 15
+SAMPLES = 3660 // INTERVAL_SECONDS
 
 Series = dict[str, str]
-"""Series -> values in promtool's notation, one each 15 s for 40 minutes."""
+"""Series -> values in promtool's notation, one each 15 s for an hour and a minute."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,12 @@ def series(metric: Metric, each: float, suffix: str = "", **labels: str) -> Seri
     """A series that grows by so much each second."""
     given = {"instance": "a", "job": "tailtrace", **labels}
     selector = ",".join(f'{name}="{value}"' for name, value in given.items())
-    return {f"{metric.name}{suffix}{{{selector}}}": f"0+{each * INTERVAL_SECONDS:g}x160"}
+    return {f"{metric.name}{suffix}{{{selector}}}": f"0+{each * INTERVAL_SECONDS:g}x{SAMPLES}"}
+
+
+def constant(metric: Metric, value: float, **labels: str) -> Series:
+    """A series that has this value from the first scrape on."""
+    return dict.fromkeys(series(metric, 0, **labels), f"{value:g}x{SAMPLES}")
 
 
 def histogram(metric: Metric, below: Mapping[str, float], **labels: str) -> Series:
@@ -99,7 +107,7 @@ def apart(**tenants: float) -> Series:
 
 
 def up(value: int) -> Series:
-    return {'up{instance="a",job="tailtrace"}': f"{value}x160"}
+    return {'up{instance="a",job="tailtrace"}': f"{value}x{SAMPLES}"}
 
 
 def merged(*several: Series) -> Series:
@@ -138,6 +146,26 @@ def lost(reason: str) -> Firing:
     return Firing(
         {"instance": "a", "job": "tailtrace", "reason": reason, "severity": "warning"},
         f"On a events are lost by {reason}, 2 in each second: figures of this node are too small.",
+    )
+
+
+def missed(reason: str) -> Firing:
+    return Firing(
+        {"instance": "a", "job": "tailtrace", "reason": reason, "severity": "warning"},
+        f"On a a process was left out by {reason}: nothing is known of its steps.",
+    )
+
+
+def unavailable(capability: str) -> Firing:
+    return Firing(
+        {
+            "instance": "a",
+            "job": "tailtrace",
+            "capability": capability,
+            "source": "none",
+            "severity": "warning",
+        },
+        f"On a the tracer cannot tell {capability}: it is missing, or counted under another cause.",
     )
 
 
@@ -239,6 +267,18 @@ CASES: dict[str, tuple[Series, dict[str, Firing]]] = {
         merged(FAST, series(LOST, 2, reason="blame_migrated")),
         {},
     ),
+    "a process is left out every ten minutes": (
+        merged(FAST, series(LOST, 1 / 600, reason="targets_full")),
+        {"TailtraceMissesProcesses": missed("targets_full")},
+    ),
+    "requests to the kubelet are in vain": (
+        merged(
+            FAST,
+            series(LOST, 1 / 30, reason="kubelet_refuses"),
+            constant(PROBE_AVAILABLE, 0, capability="pods", source="none"),
+        ),
+        {"TailtraceProbeUnavailable": unavailable("pods")},
+    ),
     "the tracer does not answer": (
         up(0),
         {
@@ -249,7 +289,7 @@ CASES: dict[str, tuple[Series, dict[str, Firing]]] = {
         },
     ),
     "no tracer is known": (
-        {'up{instance="a",job="other"}': "1x160"},
+        {'up{instance="a",job="other"}': f"1x{SAMPLES}"},
         {
             "TailtraceAbsent": Firing(
                 {"severity": "warning"},
@@ -259,36 +299,21 @@ CASES: dict[str, tuple[Series, dict[str, Firing]]] = {
     ),
     "a kernel that cannot tell throttling": (
         merged(up(1), series(PROBE_AVAILABLE, 0, capability="quota", source="none")),
-        {
-            "TailtraceProbeUnavailable": Firing(
-                {
-                    "instance": "a",
-                    "job": "tailtrace",
-                    "capability": "quota",
-                    "source": "none",
-                    "severity": "warning",
-                },
-                "The kernel of a does not allow to tell quota: what it takes is counted under "
-                "other causes.",
-            )
-        },
+        {"TailtraceProbeUnavailable": unavailable("quota")},
     ),
     "a machine without a hypervisor": (
         merged(up(1), series(PROBE_AVAILABLE, 0, capability="steal", source="none")),
         {},
     ),
-    "an idle node: everything is there and nothing moves": (
+    IDLE: (
         merged(
             up(1),
             steps({"0.02": 0, "0.5": 0}),
             *(spent(cause.name, 0) for cause in CAUSES),
             *(descheduled(cause, 0, {"0.1": 0, "0.5": 0}) for cause in DESCHEDULES),
             series(STEAL, 0, cpu="0"),
-            series(LOST, 0, reason="pieces_ring_full"),
-            *(
-                {f'{PROBE_AVAILABLE.name}{{instance="a",capability="{name}",source="x"}}': "1x160"}
-                for name in CAPABILITIES
-            ),
+            *(series(LOST, 0, reason=loss.name) for loss in LOSSES),
+            *(constant(PROBE_AVAILABLE, 1, capability=name, source="x") for name in CAPABILITIES),
         ),
         {},
     ),
@@ -297,13 +322,13 @@ CASES: dict[str, tuple[Series, dict[str, Firing]]] = {
 
 
 @pytest.fixture
-def promtool(tmp_path: Path) -> Callable[[Series, Mapping[str, Firing], str], str]:
-    """Runs a case and returns what promtool complains about."""
+def promtool(tmp_path: Path) -> Callable[..., str]:
+    """Runs a case and returns what promtool complains about at the times that are given."""
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(groups(OBJECTIVES)))
 
-    def run(given: Series, firing: Mapping[str, Firing], at: str) -> str:
+    def run(given: Series, firing: Mapping[str, Firing], *times: str) -> str:
         case = tmp_path / "case.yaml"
-        case.write_text(yaml.safe_dump(_document(given, firing, at)))
+        case.write_text(yaml.safe_dump(_document(given, firing, times)))
         result = subprocess.run(
             ["promtool", "test", "rules", case], check=False, capture_output=True, text=True
         )
@@ -312,7 +337,7 @@ def promtool(tmp_path: Path) -> Callable[[Series, Mapping[str, Firing], str], st
     return run
 
 
-def _document(given: Series, firing: Mapping[str, Firing], at: str) -> dict[str, Any]:
+def _document(given: Series, firing: Mapping[str, Firing], times: Sequence[str]) -> dict[str, Any]:
     interval = f"{INTERVAL_SECONDS}s"
     return {
         "rule_files": ["rules.yaml"],
@@ -329,6 +354,7 @@ def _document(given: Series, firing: Mapping[str, Firing], at: str) -> dict[str,
                         "eval_time": at,
                         "exp_alerts": _expected(name, firing),
                     }
+                    for at in times
                     for name in ALERTS
                 ],
             }
@@ -355,6 +381,20 @@ def test_what_fires_after_half_an_hour(promtool, given, firing):
 @pytest.mark.parametrize(("given", "firing"), CASES.values(), ids=CASES.keys())
 def test_nothing_fires_at_once(promtool, given, firing):
     assert promtool(given, {}, "1m") == ""
+
+
+def test_an_idle_hour_raises_nothing(promtool):
+    idle, _ = CASES[IDLE]
+
+    assert promtool(idle, {}, *(f"{minute}m" for minute in range(61))) == ""
+
+
+def test_a_process_that_was_left_out_before_the_first_scrape_is_told_of_for_a_while(promtool):
+    reason = "page_unreadable"
+    given = merged(FAST, constant(LOST, 1, reason=reason))
+
+    assert promtool(given, {"TailtraceMissesProcesses": missed(reason)}, "6m", "14m") == ""
+    assert promtool(given, {}, "30m", "60m") == ""
 
 
 @pytest.mark.parametrize("name", ALERTS)

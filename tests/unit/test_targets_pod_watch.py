@@ -9,8 +9,9 @@ import pytest
 
 from tests.kubelet.answers import CHAT, CHAT_UID, pod, pod_list
 from tests.kubelet.server import running_kubelet
-from tracer.catalog import TARGET_LOSSES
+from tracer.catalog import KUBELET_LOSSES
 from tracer.config import Kubelet as Settings
+from tracer.model import Capability
 from tracer.targets import pod_watch
 from tracer.targets.kubelet import Reason
 from tracer.targets.pod_watch import PodWatch
@@ -45,10 +46,7 @@ def test_without_a_kubelet_nothing_is_known_and_nobody_is_asked():
 
         assert pods.find(CHAT_UID) is None
         assert not pods.is_asking_for(CHAT_UID)
-    assert (pods.capability.available, pods.capability.reason) == (
-        False,
-        "no kubelet is configured",
-    )
+    assert () == pods.capabilities
     assert {} == pods.losses
 
 
@@ -56,7 +54,7 @@ def test_pods_are_known_after_the_first_answer(server):
     with PodWatch(server.settings()) as pods:
         eventually(lambda: pods.find(CHAT_UID))
 
-    assert ("kubelet", "") == (pods.capability.source, pods.capability.reason)
+    assert (Capability("pods", "kubelet"),) == pods.capabilities
 
 
 def test_a_new_pod_is_asked_for_at_once(server):
@@ -110,15 +108,14 @@ def test_what_was_known_stays_known_while_the_kubelet_refuses(server, caplog):
 
     assert pods.find(CHAT_UID)
     assert {"kubelet_refuses": 3} == pods.losses
-    assert ("none", "status 403: no") == (
-        pods.capability.source,
-        pods.capability.reason.partition("refuses, ")[2],
-    )
+    (capability,) = pods.capabilities
+    assert not capability.available
+    assert capability.reason.endswith("refuses, status 403: no")
     assert len(caplog.records) == 1
 
     server.status, server.body = 200, pod_list(CHAT)
     pods.ask()
-    assert pods.capability.available
+    assert (Capability("pods", "kubelet"),) == pods.capabilities
 
 
 def test_what_is_not_running_asks_for_nothing(server):
@@ -137,6 +134,4 @@ def test_stopping_does_not_wait_for_a_kubelet_that_hangs(server):
 
 
 def test_every_reason_is_a_loss_with_a_name():
-    named = {loss.name for loss in TARGET_LOSSES if loss.name.startswith("kubelet_")}
-
-    assert {f"kubelet_{reason}" for reason in Reason} == named
+    assert [f"kubelet_{reason}" for reason in Reason] == [loss.name for loss in KUBELET_LOSSES]

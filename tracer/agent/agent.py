@@ -93,7 +93,7 @@ class Agent:
             *self._planned(),
             self.memory.capability,
             remote_accesses(),
-            self._pods.capability,
+            *self._pods.capabilities,
         )
 
     def _planned(self) -> Iterator[Capability]:

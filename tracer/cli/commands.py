@@ -83,7 +83,7 @@ def check(arguments: argparse.Namespace) -> int:
     placement = locality.placement(Machine.read(), why_not())
     pods = PodWatch(settings.kubelet)
     pods.ask()
-    capabilities = [*here.capabilities, placement, remote_accesses(), pods.capability]
+    capabilities = [*here.capabilities, placement, remote_accesses(), *pods.capabilities]
     if arguments.json:
         plain = [asdict(each) for each in capabilities]
         print_json({"capabilities": plain, "verified_instructions": instructions})

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tracer.host.facts import value_of, why
 from tracer.host.hypervisor import Hypervisor
+from tracer.host.privileges import Privilege, in_words, lacking
 from tracer.kernel.btf import Btf
 from tracer.model import Capability
 
@@ -77,6 +78,7 @@ def plan(kernel: Btf, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> P
             Capability("softirq", "tp_btf"),
             _gpu(proc),
             _steal(steal_source, hypervisor),
+            _marks(proc),
         ),
     )
 
@@ -129,6 +131,17 @@ def _accelerator_majors(proc: Path) -> list[int]:
         if name.startswith(_ACCELERATORS):
             majors.append(int(number))
     return (majors + [0] * _MAX_ACCELERATORS)[:_MAX_ACCELERATORS]
+
+
+def _marks(proc: Path) -> Capability:
+    """Whether mark pages of other users' engines may be read: see ``tracer.targets.mark_file``."""
+    if missing := lacking(Privilege.SYS_PTRACE, Privilege.DAC_READ_SEARCH, proc=proc):
+        reason = f"the agent lacks {in_words(missing)}: it sees no engines of other users"
+        return Capability("marks", "none", reason)
+    if missing := lacking(Privilege.CHECKPOINT_RESTORE, proc=proc):
+        reason = f"the agent lacks {in_words(missing)}: it sees no engines that closed their page"
+        return Capability("marks", "fd", reason)
+    return Capability("marks", "map_files")
 
 
 def _steal_source(kernel: Btf, proc: Path, hypervisor: Hypervisor) -> str:

@@ -13,13 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from tracer.errors import UnavailableError
+from tracer.host.privileges import Privilege, in_words, lacking
 
 Pointer = c.c_void_p
 _LOG_SIZE = 1 << 16
-
-# include/uapi/linux/capability.h; CAP_SYS_ADMIN stands for both, as it did before Linux 5.8.
-_CAPABILITIES = {"CAP_BPF": 39, "CAP_PERFMON": 38}
-_CAP_SYS_ADMIN = 21
 
 
 @cache
@@ -241,10 +238,8 @@ class BpfObject:
 
 def _what_forbids() -> str:
     """What a process that may not load BPF programs lacks."""
-    effective = int(Path("/proc/self/status").read_text().partition("CapEff:")[2].split()[0], 16)
-    missing = [name for name, bit in _CAPABILITIES.items() if not effective >> bit & 1]
-    if missing and not effective >> _CAP_SYS_ADMIN & 1:
-        return f"the agent lacks {' and '.join(missing)}: grant that, or run it as root"
+    if missing := lacking(Privilege.BPF, Privilege.PERFMON):
+        return f"the agent lacks {in_words(missing)}: grant that, or run it as root"
     return "capabilities suffice: a seccomp profile, a user namespace or lockdown forbids it"
 
 

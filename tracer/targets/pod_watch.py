@@ -42,7 +42,7 @@ class PodWatch:
         """Uid -> how many requests had begun when it was asked for first."""
 
         self._begun = self._ended = 0
-        self._reason = "no kubelet is configured"
+        self._reason = "the kubelet was not asked yet"
         self._losses: Counter[str] = Counter()
         self._stopping, self._wanted = Event(), Event()
         self._thread = Thread(target=self._poll_for_ever, name="kubelet", daemon=True)
@@ -82,9 +82,11 @@ class PodWatch:
         return self._losses
 
     @property
-    def capability(self) -> Capability:
-        """As of the last request."""
-        return Capability("pods", "none" if self._reason else "kubelet", self._reason)
+    def capabilities(self) -> tuple[Capability, ...]:
+        """``pods``, as of the last request; nothing without a kubelet."""
+        if self._kubelet is None:
+            return ()
+        return (Capability("pods", "none" if self._reason else "kubelet", self._reason),)
 
     def ask(self) -> None:
         """Ask the kubelet now. What was known stays known when it does not tell."""

@@ -16,10 +16,10 @@ from pathlib import Path
 import yaml
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
-from dashboards import fleet, health, node, tenant
+from dashboards import fleet, health, migration, node, tenant
 from dashboards.alerts import Objectives, groups
 
-DASHBOARDS = (fleet, node, tenant, health)
+DASHBOARDS = (fleet, node, tenant, migration, health)
 RULES_FILE = "tailtrace.rules.yaml"
 
 

@@ -23,6 +23,9 @@ WINDOW = "$__rate_interval"
 CHOSEN_NODES = 'instance=~"$instance"'
 """Matches what ``node_choice`` offers."""
 
+DISTANCE = "$distance"
+"""What ``distance`` was set to."""
+
 DATA_SOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
 TAG = "tailtrace"
 
@@ -83,6 +86,15 @@ def node_choice() -> Variable:
     return choice("instance", "Nodes that are traced.", SELF_MEMORY.name)
 
 
+def distance() -> Variable:
+    """How long ago it was that is shown beside what is."""
+    return (
+        dashboard_builders.TextBoxVariable(DISTANCE.removeprefix("$"))
+        .description("From the range before to the range after, such as 90m, 1d or 2w.")
+        .default_value("1d")
+    )
+
+
 def over_time(
     title: str, description: str, unit: str, *queries: Query, stacked: bool = False
 ) -> Panel:
@@ -115,13 +127,15 @@ def _legend() -> common_builders.VizLegendOptions:
     )
 
 
-def aggressors(title: str, legend: str, labels: Sequence[str], matchers: str = "") -> Panel:
+def aggressors(
+    title: str, legend: str, labels: Sequence[str], matchers: str = "", offset: str = ""
+) -> Panel:
     """Who had the CPU while threads waited for it."""
     return over_time(
         title,
         f"{BLAME.help} Shown as the mean number of threads that waited.",
         NUMBER,
-        (legend, top(10, sum_by(labels, rate(BLAME, WINDOW, matchers=matchers)))),
+        (legend, top(10, sum_by(labels, rate(BLAME, WINDOW, "", matchers, offset)))),
         stacked=True,
     )
 

@@ -15,8 +15,10 @@ def selector(metric: Metric, part: str = "", matchers: str = "") -> str:
     return f"{name}{{{matchers}}}" if matchers else name
 
 
-def rate(metric: Metric, window: str, part: str = "", matchers: str = "") -> str:
-    return f"rate({selector(metric, part, matchers)}[{window}])"
+def rate(metric: Metric, window: str, part: str = "", matchers: str = "", offset: str = "") -> str:
+    """Growth in a second; with an offset, as it was so long ago."""
+    ago = f" offset {offset}" if offset else ""
+    return f"rate({selector(metric, part, matchers)}[{window}]{ago})"
 
 
 def quantile(q: float, buckets: str) -> str:

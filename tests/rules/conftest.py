@@ -15,6 +15,9 @@ from exporters.server import serving
 from tests.rules.node import node
 from tests.rules.prometheus_server import Prometheus, running_prometheus, wait_until
 
+AGO = "1s"
+"""How old the figures are of which there are some, too: for queries with an offset."""
+
 
 @pytest.fixture(scope="session")
 def full_page() -> Page:
@@ -36,5 +39,8 @@ def prometheus(full_page: Page, tmp_path_factory: pytest.TempPathFactory) -> Ite
         wait_until(lambda: prometheus.query("tailtrace_self_drain_seconds_total == 30"))
         full_page.publish(node(seconds=120))
         wait_until(lambda: prometheus.query("tailtrace_self_drain_seconds_total == 60"))
+        wait_until(
+            lambda: prometheus.query(f"tailtrace_self_drain_seconds_total offset {AGO} == 60")
+        )
         wait_until(lambda: prometheus.query(RECORDS[-1].name))
         yield prometheus

@@ -7,6 +7,8 @@ import re
 import pytest
 
 from dashboards.__main__ import DASHBOARDS
+from dashboards.panels import DISTANCE
+from tests.rules.conftest import AGO
 
 MADE = [module.dashboard() for module in DASHBOARDS]
 QUERIES = {
@@ -25,7 +27,8 @@ CHOICES = {
 
 def filled(expression: str) -> str:
     """The expression with every variable at what Grafana puts for all of its values."""
-    return re.sub(r"\$\w+", ".*", expression.replace("$__rate_interval", "1h"))
+    durations = expression.replace("$__rate_interval", "1h").replace(DISTANCE, AGO)
+    return re.sub(r"\$\w+", ".*", durations)
 
 
 @pytest.mark.parametrize("expression", QUERIES.values(), ids=QUERIES.keys())

@@ -31,11 +31,13 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
 	--mount=type=secret,id=ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
 	export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt && python3 -m venv .venv && \
 	.venv/bin/pip install --quiet --no-cache-dir --upgrade 'pip>=25.1' && \
-	.venv/bin/pip install --quiet --no-cache-dir --group page && make -o .venv/.installed page
+	.venv/bin/pip install --quiet --no-cache-dir --group page --group dashboards && \
+	make -o .venv/.installed page
 COPY tracer tracer
 COPY exporters exporters
 COPY dashboards dashboards
 COPY --from=bpf /src/tracer/kernel/objects tracer/kernel/objects
+RUN make -o setup rules dashboards
 RUN python3 -m venv --without-pip /opt/tailtrace
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
 	--mount=type=secret,id=ca.crt,target=/etc/ssl/certs/ca-certificates.crt \

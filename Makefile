@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OBJECTS := tracer/kernel/objects
 PAGE := exporters/page
+BUILT := dashboards/built
 
 # What building and running needs, and what the tests compare with.
 BUILD_PACKAGES := clang llvm libbpf1 libbpf-dev linux-libc-dev gcc g++ libc6-dev python3-dev python3-venv
@@ -98,7 +99,7 @@ lab: setup ## boot other kernels in virtual machines and test there
 	nice -n 19 $(BIN)/pytest -m lab
 
 .PHONY: wheel
-wheel: setup ## dist/: the agent with its BPF objects, and stepmark
+wheel: setup rules dashboards ## dist/: the agent with all that is built for it, and stepmark
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist . ./stepmark
 
 .PHONY: docs
@@ -106,10 +107,10 @@ docs: setup ## write what is generated: docs/metrics.md
 	$(BIN)/python -m exporters.docs >docs/metrics.md
 
 .PHONY: rules dashboards
-rules: setup ## build/rules: Prometheus recording rules and alerts
-	$(BIN)/python -m dashboards rules build/rules
-dashboards: setup ## build/dashboards: Grafana dashboards as JSON
-	$(BIN)/python -m dashboards build build/dashboards
+rules: setup ## dashboards/built: Prometheus recording rules and alerts
+	$(BIN)/python -m dashboards rules $(BUILT)
+dashboards: setup ## dashboards/built: Grafana dashboards as JSON
+	$(BIN)/python -m dashboards build $(BUILT)
 
 .PHONY: image
 image: setup ## build the container image from Debian packages, and run the agent from it
@@ -123,4 +124,4 @@ manifests: setup ## deploy/monitoring/generated.yaml: rules and dashboards for K
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf build dist $(OBJECTS) $(PAGE)/node_modules $(PAGE)/vendor $(VENV)
+	rm -rf build dist $(OBJECTS) $(BUILT) $(PAGE)/node_modules $(PAGE)/vendor $(VENV)

@@ -9,9 +9,15 @@ import time
 
 import pytest
 
+from dashboards.__main__ import DASHBOARDS, RULES_FILE
 from tests.deploy.agent import NAMESPACE
 from tests.deploy.container import IMAGE, as_daemonset, podman, run, seccomp
 from tests.deploy.manifests import container
+
+LIST_BUILT = (
+    "import os, importlib.util as u; "
+    "print(*os.listdir(u.find_spec('dashboards').submodule_search_locations[0] + '/built'))"
+)
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("IMAGE_TESTS") != "1", reason="make image builds what this tests"
@@ -51,6 +57,13 @@ def test_the_health_check_of_the_image_follows_the_agent(options):
             pytest.fail(f"never healthy: {podman('logs', name)}")
     finally:
         podman("stop", name)
+
+
+def test_dashboards_and_rules_are_in_the_image(options):
+    there = run([*options, "--entrypoint=python3"], "-c", LIST_BUILT)
+
+    expected = {f"{module.dashboard().uid}.json" for module in DASHBOARDS} | {RULES_FILE}
+    assert expected == set(there.output.split())
 
 
 @pytest.mark.parametrize("tool", ["pip", "clang", "gcc", "make"])

@@ -10,6 +10,7 @@ import fnmatch
 import ipaddress
 import re
 import string
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -105,9 +106,10 @@ class Match(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """Selector over the labels of the process's pod, as ``kubectl get --selector`` takes it."""
 
     def __post_init__(self) -> None:
-        given = {field: getattr(self, field) for field in self.__struct_fields__}
-        if all(value is None for value in given.values()):
-            raise ValueError(f"{', '.join(given)} are all missing, give at least one")
+        given = self.given
+        if not given:
+            keys = ", ".join(self.__struct_fields__)
+            raise ValueError(f"{keys} are all missing, give at least one")
         for field, pattern in given.items():
             if isinstance(pattern, str):
                 _require_pattern(field, pattern, _expression(field, pattern))
@@ -115,6 +117,12 @@ class Match(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             selector.parse(self.labels or "")
         except ValueError as e:
             require(False, "labels", self.labels, str(e))
+
+    @property
+    def given(self) -> dict[str, str | bool]:
+        """What must hold, by key."""
+        values = ((field, getattr(self, field)) for field in self.__struct_fields__)
+        return {field: value for field, value in values if value is not None}
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -146,6 +154,18 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         match = self.match
         in_tenant = any(f"{{{mapping}[" in self.tenant for mapping in TENANT_MAPPINGS)
         return in_tenant or any((match.namespace, match.pod, match.labels))
+
+
+def _require_reachable(rules: Sequence[Rule]) -> None:
+    """Refuse a rule that is never asked: one before it holds whenever it would."""
+    given = [rule.match.given.items() for rule in rules]
+    for at, later in enumerate(rules):
+        for earlier, asked in zip(rules[:at], given, strict=False):
+            if asked <= given[at]:
+                raise ValueError(
+                    f"targets: the rule {later.name} decides nothing, because {earlier.name} "
+                    "before it matches all that it matches; put it first, or remove it"
+                )
 
 
 class Tenants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -262,6 +282,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             names,
             f"1 to {_MAX_TARGETS} rules, each with a name of its own",
         )
+        _require_reachable(self.targets)
         for rule in self.targets:
             require(
                 bool(self.kubelet.host) or not rule.asks_for_pods,

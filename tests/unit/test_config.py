@@ -63,6 +63,18 @@ def test_text_stays_text_whatever_yaml_makes_of_it(file):
     assert (rule.name, rule.match.comm, rule.match.user) == ("123", "yes", "1000")
 
 
+def test_rules_may_overlap_while_each_decides_something(file):
+    file.write_text(
+        "targets:\n"
+        "- {name: a, match: {comm: x, marked: true}}\n"
+        "- {name: b, match: {comm: x, user: root}}\n"
+        "- {name: c, match: {marked: true}}\n"
+        "- {name: d, match: {marked: false}}\n"
+    )
+
+    assert ["a", "b", "c", "d"] == [rule.name for rule in load(file).targets]
+
+
 def test_a_rule_without_tenant_uses_its_own_name():
     assert Rule(name="chat", match=Match(comm="chat*")).tenant == "chat"
 
@@ -136,6 +148,11 @@ MATCH = "match: {marked: true}"
             "kubelet: {url: x}",
             "kubelet.'url': no such key, must be one of host, port, server_name, ca_file, "
             "token_file, interval_seconds",
+        ),
+        (
+            f"targets: [{{name: a, {MATCH}}}, {{name: b, match: {{comm: x, marked: true}}}}]",
+            "targets: the rule b decides nothing, because a before it matches all that it matches; "
+            "put it first, or remove it",
         ),
         ("window_seconds: 5\nwindow_seconds: 6", "line 1, column 1: a key of this mapping is "
          "given twice, or is not one word"),

@@ -168,6 +168,28 @@ def test_the_kustomization_of_a_site_in_the_docs_works(tmp_path):
     assert {"tailtrace.yaml": "listen: 0.0.0.0:9435\n"} == by_kind(objects, "ConfigMap")["data"]
 
 
+def test_the_part_for_tls_in_the_docs_works(tmp_path):
+    shutil.copytree(DEPLOY / "base", tmp_path / "base")
+    text = (ROOT / "docs/kubernetes.md").read_text()
+    part = re.search(r"```yaml\n# kustomization.yaml, the part for TLS\n(.*?)```", text, re.S)[1]
+    (tmp_path / "kustomization.yaml").write_text(f"namespace: tailtrace\nresources: [base]\n{part}")
+    for name in ("web.yaml", "tls.crt", "tls.key"):
+        (tmp_path / name).write_text(name)
+
+    objects = assembled(tmp_path)
+    daemonset = by_kind(objects, "DaemonSet")
+    kubernetes_validate.validate(daemonset, VERSIONS[-1], strict=True)
+
+    pod = daemonset["spec"]["template"]["spec"]
+    (agent,) = pod["containers"]
+    (volume,) = (each for each in pod["volumes"] if "secret" in each)
+    (mount,) = (each for each in agent["volumeMounts"] if each["name"] == volume["name"])
+    assert by_kind(objects, "Secret")["metadata"]["name"] == volume["secret"]["secretName"]
+    assert f"--web.config.file={mount['mountPath']}/web.yaml" in agent["args"]
+    assert "HTTPS" == agent["readinessProbe"]["httpGet"]["scheme"]
+    assert "HTTPS" == agent["livenessProbe"]["httpGet"]["scheme"]
+
+
 def test_memory_has_room_for_the_maps_of_a_large_node():
     resources = container()["resources"]
     agent = 60e6  # resident, the budget with 100 tenants and 1,000 threads

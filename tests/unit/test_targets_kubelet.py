@@ -132,6 +132,14 @@ def test_where_nobody_listens_one_line_says_so(tmp_path):
     assert line.endswith("does not answer: Connection refused")
 
 
+@pytest.mark.parametrize("host", ["a..b", "." * 70, "ü" * 64])
+def test_a_host_that_is_none_is_an_answer_that_does_not_come(tmp_path, host):
+    with running_kubelet(tmp_path) as server:
+        settings = server.settings(host="$NODE_IP")
+
+    assert Reason.UNREACHABLE is refusal(settings, environment={"NODE_IP": host})[0]
+
+
 def test_the_token_is_not_given_to_a_stranger(server, tmp_path):
     other = tmp_path / "other"
     other.mkdir()

@@ -104,7 +104,7 @@ class Kubelet:
         except ssl.SSLCertVerificationError as e:
             what = f"{self} is not who it should be: {e.verify_message}"
             raise Refused(Reason.UNTRUSTED, what) from e
-        except (OSError, HTTPException) as e:
+        except (OSError, HTTPException, ValueError) as e:  # ValueError: no name for DNS or TLS
             what = getattr(e, "strerror", None) or str(e) or type(e).__name__
             words = visible(what.strip().encode(), _MAX_SHOWN)
             raise Refused(Reason.UNREACHABLE, f"{self} does not answer: {words}") from e
@@ -112,7 +112,7 @@ class Kubelet:
     def _body(self, response: HTTPResponse) -> bytes:
         body = response.read(_MAX_ANSWER + 1)
         if response.status != 200:
-            words = visible(body.strip(), _MAX_SHOWN) or response.reason
+            words = visible(body.strip() or response.reason.encode(), _MAX_SHOWN)
             raise Refused(Reason.REFUSES, f"{self} refuses, status {response.status}: {words}")
         if len(body) > _MAX_ANSWER:
             raise Refused(Reason.IMPLAUSIBLE, f"{self} told more than {_MAX_ANSWER} bytes")
@@ -131,13 +131,17 @@ def _token(path: Path) -> str:
 
 
 def _trusting(authorities: Path) -> ssl.SSLContext:
+    # Not the default context: from Python 3.13 on that one refuses clusters' own authorities, whose
+    # certificates lack extensions that RFC 5280 wants.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
-        return ssl.create_default_context(cafile=authorities)
+        context.load_verify_locations(authorities)
     except ssl.SSLError as e:
         what = f"{authorities}: no certificates in PEM form"
         raise Refused(Reason.CREDENTIALS, what) from e
     except OSError as e:
         raise Refused(Reason.CREDENTIALS, f"{authorities}: {e.strerror}") from e
+    return context
 
 
 def _resolved(key: str, value: str, environment: Mapping[str, str]) -> str:

@@ -26,7 +26,8 @@ _INTRODUCTION = """\
 Served at `/metrics`, by default on `127.0.0.1:9435`, in seconds, bytes and ratios throughout.
 What cannot be told on a machine is absent, never zero: `tailtrace_probe_available` says so.
 Exemplars come with OpenMetrics, and Prometheus keeps them when started with
-`--enable-feature=exemplar-storage`. No label holds a process, thread or step number.
+`--enable-feature=exemplar-storage`. No label holds a process, thread or step number. A tenant
+without a process, a step or a deschedule for a quarter of an hour is left out until it comes back.
 """
 
 

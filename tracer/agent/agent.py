@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from tracer import catalog
 from tracer.agent.about import recorded_machine
+from tracer.agent.expiry import Expiry
 from tracer.agent.memory import Memory
 from tracer.agent.naming import RunnerNames
 from tracer.agent.own import by_name, machine_families, own_families
@@ -84,6 +85,7 @@ class Agent:
         self._pods = PodWatch(config.kubelet)
         self._processes = Processes(config, pods=self._pods)
         self._machine = recorded_machine()
+        self._expiry = Expiry()
         self._undo = ExitStack()
         self._drain_seconds = 0.0
 
@@ -236,8 +238,11 @@ class Agent:
             + Counter(self._pods.losses)
         )
 
-    def families(self) -> Iterator[Family]:
+    def families(self) -> list[Family]:
         """Everything that is exported, as of now."""
+        return self._expiry.living(self._families(), time.monotonic())
+
+    def _families(self) -> Iterator[Family]:
         yield from families(self._totals, time.monotonic_ns(), time.time())
         losses = self.losses()
         yield by_name(catalog.LOST, {loss.name: losses[loss.name] for loss in catalog.LOSSES})

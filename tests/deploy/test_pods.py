@@ -103,7 +103,7 @@ def test_a_kubelet_that_refuses_is_told_once_and_counted(engine_in_pod, kubelet,
     assert {} == traced.steps
     assert traced.report["lost"]["kubelet_refuses"] > 0
     (refused,) = (line for line in traced.errors if "kubelet" in line)
-    assert refused.endswith("refuses, status 403: " + kubelet.body.decode())
+    assert f"refuses, status 403: {kubelet.body.decode()}; let the service account" in refused
 
 
 def test_check_says_what_the_kubelet_says(engine, kubelet, by_label):

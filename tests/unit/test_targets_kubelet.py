@@ -65,7 +65,8 @@ def test_an_account_without_the_right_is_told_what_the_kubelet_says(server):
 
     reason, line = refusal(server.settings())
     assert reason is Reason.REFUSES
-    assert line.endswith("refuses, status 403: " + server.body.decode().strip())
+    said = server.body.decode().strip()
+    assert line.endswith(f"refuses, status 403: {said}; let the service account get nodes/pods")
 
 
 def test_nobody_is_followed_elsewhere(server):

@@ -110,7 +110,7 @@ def test_what_was_known_stays_known_while_the_kubelet_refuses(server, caplog):
     assert {"kubelet_refuses": 3} == pods.losses
     (capability,) = pods.capabilities
     assert not capability.available
-    assert capability.reason.endswith("refuses, status 403: no")
+    assert capability.reason.endswith("status 403: no; let the service account get nodes/pods")
     assert len(caplog.records) == 1
 
     server.status, server.body = 200, pod_list(CHAT)

@@ -30,6 +30,13 @@ _MAX_TOKEN = 1 << 16
 _MAX_SHOWN = 200  # characters of what a kubelet says in its defence
 
 
+_WAY_OUT = {
+    401: "; name the file of a token that the cluster knows as kubelet.token_file",
+    403: "; let the service account get nodes/pods",
+}
+"""By status."""
+
+
 class Reason(StrEnum):
     """Why nothing is known of pods. Names are exported as they are."""
 
@@ -102,7 +109,10 @@ class Kubelet:
         try:
             yield
         except ssl.SSLCertVerificationError as e:
-            what = f"{self} is not who it should be: {e.verify_message}"
+            what = (
+                f"{self} is not who it should be: {e.verify_message}; see kubelet.ca_file and "
+                "kubelet.server_name"
+            )
             raise Refused(Reason.UNTRUSTED, what) from e
         except (OSError, HTTPException, ValueError) as e:  # ValueError: no name for DNS or TLS
             what = getattr(e, "strerror", None) or str(e) or type(e).__name__
@@ -113,7 +123,8 @@ class Kubelet:
         body = response.read(_MAX_ANSWER + 1)
         if response.status != 200:
             words = visible(body.strip() or response.reason.encode(), _MAX_SHOWN)
-            raise Refused(Reason.REFUSES, f"{self} refuses, status {response.status}: {words}")
+            said = f"{self} refuses, status {response.status}: {words}"
+            raise Refused(Reason.REFUSES, said + _WAY_OUT.get(response.status, ""))
         if len(body) > _MAX_ANSWER:
             raise Refused(Reason.IMPLAUSIBLE, f"{self} told more than {_MAX_ANSWER} bytes")
         return body

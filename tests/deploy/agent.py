@@ -53,11 +53,16 @@ def with_capabilities(
     capabilities: Collection[str], *arguments: str | Path, user: int = 0
 ) -> Outcome:
     """``tailtrace ARGUMENTS`` by a user who has these capabilities only."""
+    return outcome([*only_with(capabilities, user), *TAILTRACE, *arguments])
+
+
+def only_with(capabilities: Collection[str], user: int = 0) -> list[str]:
+    """What starts a command by a user who has these capabilities only, for ever."""
     only = ",".join(["-all", *(f"+{name}" for name in capabilities)])
     privileges = [f"--bounding-set={only}", f"--inh-caps={only}", "--no-new-privs"]
     if user:
         privileges += [f"--ambient-caps={only}", f"--reuid={user}", "--clear-groups"]
-    return outcome(["setpriv", *privileges, *TAILTRACE, *arguments])
+    return ["setpriv", *privileges]
 
 
 def outcome(command: Sequence[str | Path]) -> Outcome:

@@ -94,16 +94,15 @@ def blamed(**seconds: float) -> Series:
 
 def drift(values: float | str) -> Series:
     """Of one node: a value, or promtool's notation for several."""
-    shown = values if isinstance(values, str) else f"{values}x160"
+    shown = values if isinstance(values, str) else f"{values}x{SAMPLES}"
     return {f'{NUMASTAT_DRIFT.name}{{instance="a",job="tailtrace",node="0"}}': shown}
 
 
 def apart(**tenants: float) -> Series:
     """How far the memory of each tenant is from its threads."""
-    return {
-        f'{PLACEMENT_MISMATCH.name}{{instance="a",job="tailtrace",tenant="{name}"}}': f"{value}x160"
-        for name, value in tenants.items()
-    }
+    return merged(
+        *(constant(PLACEMENT_MISMATCH, value, tenant=name) for name, value in tenants.items())
+    )
 
 
 def up(value: int) -> Series:

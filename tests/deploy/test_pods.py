@@ -76,6 +76,7 @@ def by_label(kubelet: TestKubelet, tmp_path: Path) -> Path:
     keys = ("host", "port", "ca_file", "token_file")
     content = {
         "listen": "127.0.0.1:0",
+        "history": {"directory": ""},
         "kubelet": {key: str(getattr(settings, key)) for key in keys},
         "targets": [rule],
     }

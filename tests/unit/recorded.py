@@ -12,6 +12,7 @@ from tracer.ledger.totals import DESCHEDULES, Totals
 from tracer.model import Names, Steps
 from tracer.record.increments import Increments
 from tracer.record.meta import Machine, MachineKind, Meta
+from tracer.record.window import Answer
 
 S = 1_000_000_000
 PIECE = wire().dtype("piece")
@@ -60,7 +61,16 @@ class Drains:
             self.now_ns += 10 * S // drains - 1
             self.drain(int(self.rng.integers(0, steps)))
         self.now_ns += drains
-        return self.increments.take(self.lost, self.now_ns, meta().started_unix_ns + self.now_ns)
+        unix_ns = meta().started_unix_ns + self.now_ns
+        return self.increments.take(self.lost, self.now_ns, unix_ns, self.answers())
+
+    def answers(self):
+        """One that stays the same, and one that changes now and then."""
+        seconds = self.now_ns // S
+        return {
+            "doctor": Answer({"machine": {"cpus": 88}}, ("nothing misleads",), 0),
+            "memory": Answer({"segments": seconds // 30}, (f"{seconds // 30} segments",), 1),
+        }
 
     def drain(self, n):
         rng, totals = self.rng, self.totals

@@ -236,11 +236,13 @@ def test_a_recording_of_the_schema_before_is_read(tmp_path):
     with Recording.open(path) as recording:
         summary = recording.summary()
     change(path, "DROP TABLE outlier")
+    change(path, "DROP TABLE answer")
     change(path, "PRAGMA user_version = 1")
 
     with Recording.open(path) as recording:
         assert recording.summary() == summary
         assert not any(window.outliers for window in recording.windows())
+        assert recording.answers() == {}
 
 
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.9, 0.99])

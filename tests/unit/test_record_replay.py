@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import asdict, replace
 
 import msgspec
@@ -10,10 +11,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.unit.recorded import Drains, S, meta
+from tracer.judge.migration.compare import compare
+from tracer.judge.migration.criteria import Criteria
 from tracer.ledger.families import families
 from tracer.ledger.summary import summarise
 from tracer.record.recorder import Recorder
 from tracer.record.recording import Recording
+from tracer.record.window import Answer
 
 
 def assert_equal(live, replayed, where="summary"):
@@ -152,6 +156,19 @@ def test_the_latest_is_the_last_window_alone(tmp_path):
     assert len(latest.slowest) == len(last.slowest)
 
 
+def test_what_commands_said_last_is_kept_however_many_windows_are_dropped(tmp_path):
+    drains = Drains(8)
+    with record(tmp_path / "a.db", drains, windows=60, most_bytes=600_000) as recording:
+        assert (dropped := recording.dropped) > 10
+        assert recording.answers() == drains.answers()
+        of_windows = [window.answers for window in recording.windows()]
+
+    assert not any("doctor" in answers for answers in of_windows)
+    assert {"memory"} == set().union(*of_windows)
+    rows = sqlite3.connect(tmp_path / "a.db").execute("SELECT command, window FROM answer")
+    assert len([w for command, w in rows if command == "memory" and w <= dropped]) <= 1
+
+
 def test_windows_are_read_as_they_were_written(tmp_path):
     drains = Drains(4)
     written = [drains.window() for _ in range(3)]
@@ -185,3 +202,21 @@ def test_a_slow_step_whose_like_were_all_dropped_is_left_out(tmp_path):
         slowest = recording.summary().slowest
 
     assert {labels} == {(step.tenant, step.step) for step in slowest}
+
+
+@pytest.mark.parametrize(
+    ("value", "misplaced"),
+    [
+        ({"segments": [{"verdict": "misplaced"}, {"verdict": "placed"}]}, 1),
+        ({"segments": []}, 0),
+        ({"segments": 7}, None),
+        (None, None),
+    ],
+)
+def test_segments_that_memory_found_misplaced_are_in_the_comparison(tmp_path, value, misplaced):
+    window = replace(Drains(9).window(), answers={"memory": Answer(value, ())})
+    with Recorder(tmp_path / "a.db", meta()) as recorder:
+        recorder.write(window)
+
+    with Recording.open(tmp_path / "a.db") as side:
+        assert compare(side, side, Criteria()).after.misplaced_segments == misplaced

@@ -90,6 +90,19 @@ def test_numa_nodes_are_what_they_are(before, after):
     assert outcomes == [Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE]
 
 
+def test_a_segment_on_the_wrong_node_fails_and_what_is_not_told_does_not_pass(before, after):
+    none = Criteria(criteria=(Criterion(figure="misplaced_segments", at_most=0),))
+
+    outcomes = [
+        finding(
+            judge(before, replace(after, misplaced_segments=misplaced), none), "misplaced_segments"
+        ).outcome
+        for misplaced in (0, 1, None)
+    ]
+
+    assert outcomes == [Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE]
+
+
 def test_rare_kinds_and_stages_are_judged_only_when_named(before, after):
     rare = distribution(120, np.arange(120), np.full(120, 0.001))
     sides = [

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from tracer import catalog
 from tracer.agent.about import recorded_machine
+from tracer.agent.answers import of_doctor, of_memory
 from tracer.agent.expiry import Expiry
 from tracer.agent.memory import Memory
 from tracer.agent.naming import RunnerNames
@@ -39,7 +40,7 @@ from tracer.memory.accesses import remote_accesses
 from tracer.model import Capability, Family, Names, Records, Steps, Target, join_records, take_rows
 from tracer.record.increments import Increments
 from tracer.record.meta import Meta
-from tracer.record.window import Window
+from tracer.record.window import Answer, Window
 from tracer.targets.cgroups import Cgroups
 from tracer.targets.pod_watch import PodWatch
 from tracer.targets.processes import Processes
@@ -88,6 +89,7 @@ class Agent:
         self._expiry = Expiry()
         self._undo = ExitStack()
         self._drain_seconds = 0.0
+        self._examined: dict[str, Answer] = {}
 
     @property
     def capabilities(self) -> tuple[Capability, ...]:
@@ -259,7 +261,12 @@ class Agent:
         """What there is to record since the last call."""
         now = time.monotonic_ns()
         self._totals.add_deschedules(self._slots.names, self._kernel.histograms, now)
-        return self._increments.take(self.losses(), now, time.time_ns())
+        return self._increments.take(self.losses(), now, time.time_ns(), self._answers())
+
+    def _answers(self) -> dict[str, Answer]:
+        """The machine is examined once: it does not change as its memory does."""
+        self._examined = self._examined or of_doctor([t.pid for t in self.targets])
+        return self._examined | of_memory(self.memory)
 
     def meta(self, configuration: str) -> Meta:
         """What a recording says about itself; ``configuration`` is the text of the file."""

@@ -11,7 +11,7 @@ import math
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -23,9 +23,11 @@ from exporters.live import Live
 from exporters.prometheus import Page
 from exporters.server import serving
 from tracer.agent.agent import Agent
+from tracer.agent.answers import in_report
 from tracer.agent.memory import Memory
 from tracer.cli.console import (
     every,
+    print_answer,
     print_json,
     print_lines,
     print_report,
@@ -52,12 +54,12 @@ from tracer.kernel.trace import KernelTrace
 from tracer.ledger.summary import Summary, summarise
 from tracer.memory.accesses import remote_accesses
 from tracer.memory.syscalls import why_not
-from tracer.model import Target
+from tracer.model import Capability, Target
 from tracer.record.history import keeping
 from tracer.record.recorder import Recorder
 from tracer.record.recording import Recording
 from tracer.record.replay import replay
-from tracer.record.window import WINDOW_SECONDS
+from tracer.record.window import DOCTOR, DOCTOR_FULL, MEMORY, WINDOW_SECONDS
 from tracer.selftest import verdict as selftest_verdict
 from tracer.selftest.selftest import selftest as provoke_all
 from tracer.targets.pod_watch import PodWatch
@@ -74,8 +76,11 @@ def check(arguments: argparse.Namespace) -> int:
     Load and attach every program, say what can be told here and why not the rest.
 
     Exits with 1 when something that tracing needs is missing, with 3 when the kernel side cannot
-    be loaded at all.
+    be loaded at all. With a recording it is what could be told where that was made.
     """
+    if arguments.recording:
+        with Recording.open(arguments.recording) as recording:
+            return _print_capabilities(recording.meta.capabilities, arguments.json)
     settings = settings_of(arguments)
     here = plan(Btf.of_kernel())
     with KernelTrace(here, settings.tenants.max + 1, int(settings.outlier_ms * 1e6)) as kernel:
@@ -84,9 +89,12 @@ def check(arguments: argparse.Namespace) -> int:
     pods = PodWatch(settings.kubelet)
     pods.ask()
     capabilities = [*here.capabilities, placement, remote_accesses(), *pods.capabilities]
-    if arguments.json:
-        plain = [asdict(each) for each in capabilities]
-        print_json({"capabilities": plain, "verified_instructions": instructions})
+    return _print_capabilities(capabilities, arguments.json, verified_instructions=instructions)
+
+
+def _print_capabilities(capabilities: Sequence[Capability], as_json: bool, **more: object) -> int:
+    if as_json:
+        print_json({"capabilities": [asdict(each) for each in capabilities], **more})
     else:
         print_lines(as_lines(capabilities))
     return 1 if missing(capabilities) else 0
@@ -96,8 +104,12 @@ def doctor(arguments: argparse.Namespace) -> int:
     """
     Say what this machine is, what on it lengthens tails or misleads, and which remedies can work.
 
-    Exits with 1 when something makes measurements of this machine misleading.
+    Exits with 1 when something makes measurements of this machine misleading. With a recording it
+    is what this said where that was made.
     """
+    if arguments.recording:
+        command = DOCTOR_FULL if arguments.full else DOCTOR
+        return print_answer(arguments.recording, command, arguments.json)
     targets = _processes(settings_of(arguments)).scan().new
     found = physician.examine(pids=arguments.pid or [target.pid for target in targets])
     if arguments.json:
@@ -128,8 +140,11 @@ def memory(arguments: argparse.Namespace) -> int:
     Say on which NUMA nodes the targets' memory is, against where their threads run.
 
     Exits with 1 when something is misplaced, with 3 where nodes cannot be told. With --watch the
-    last window decides, and those before it are what is usual.
+    last window decides, and those before it are what is usual. With a recording it is what the
+    agent saw last.
     """
+    if arguments.recording:
+        return print_answer(arguments.recording, MEMORY, arguments.json)
     settings = settings_of(arguments)
     figures = Memory.here(settings, arguments.seconds, pace=0)
     if not figures.capability.available:
@@ -212,7 +227,7 @@ def run(arguments: argparse.Namespace) -> int:
         agent.run(until(arguments.duration), every_second)
         keep(last := agent.window())
         summary = agent.summary(last.ended_ns)
-    return print_report(summary, arguments.json, agent.memory)
+    return print_report(summary, arguments.json, in_report(agent.memory))
 
 
 def _describe(agent: Agent) -> Callable[[], Mapping[str, object]]:
@@ -241,7 +256,7 @@ def record(arguments: argparse.Namespace) -> int:
         agent.run(until(arguments.duration), write)
         file.write(last := agent.window())
         summary = agent.summary(last.ended_ns)
-    return print_report(summary, arguments.json, agent.memory)
+    return print_report(summary, arguments.json, in_report(agent.memory))
 
 
 def top(arguments: argparse.Namespace) -> int:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tracer import config
-from tracer.agent.memory import Memory
 from tracer.config import Config
-from tracer.errors import UsageError
-from tracer.judge import memory as memory_report
+from tracer.errors import UnavailableError, UsageError
 from tracer.judge import report as reporter
 from tracer.ledger.summary import Summary
+from tracer.record.recording import Recording
+from tracer.record.window import Answer
 
 
 def settings_of(arguments: argparse.Namespace) -> Config:
@@ -79,16 +79,26 @@ def print_json(value: object) -> None:
     print()
 
 
-def print_report(summary: Summary, as_json: bool, figures: Memory | None = None) -> int:
-    """``figures`` are of an agent that has just run."""
-    placement = figures.placement if figures else None
+def print_report(summary: Summary, as_json: bool, memory: Answer) -> int:
+    """``memory`` is what is said of it."""
     if as_json:
-        memory = placement and memory_report.as_dict(placement)
-        print_json(reporter.as_dict(summary) | ({"memory": memory} if figures else {}))
+        print_json(reporter.as_dict(summary) | {"memory": memory.value})
     else:
-        of_memory = memory_report.section(placement, figures.capability) if figures else ()
-        print_lines([*reporter.report(summary), *of_memory])
+        print_lines([*reporter.report(summary), *memory.lines])
     return 0
+
+
+def print_answer(recording: Path, command: str, as_json: bool) -> int:
+    """What the command said where, and when, the recording was made."""
+    with Recording.open(recording) as recorded:
+        answer = recorded.answers().get(command)
+    if answer is None:
+        raise UnavailableError(f"{recording}: has no answer of `tailtrace {command}`")
+    if as_json:
+        print_json(answer.value)
+    else:
+        print_lines(answer.lines)
+    return answer.exit_code
 
 
 def write_file(path: Path, content: str) -> None:

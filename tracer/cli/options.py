@@ -57,8 +57,18 @@ def _config(sub: Parser) -> None:
     sub.add_argument("--config", type=Path, metavar="FILE", help="YAML, docs/configuration.md")
 
 
+def _check(sub: Parser) -> None:
+    _config(sub)
+    _answered(sub)
+
+
+def _answered(sub: Parser) -> None:
+    sub.add_argument("recording", type=Path, nargs="?", help="else of this machine, now")
+
+
 def _doctor(sub: Parser) -> None:
     _config(sub)
+    _answered(sub)
     sub.add_argument("--full", action="store_true", help="more than a screen: every detail")
     sub.add_argument(
         "--pid", type=int, action="append", metavar="PID", help="not the targets, but this"
@@ -77,6 +87,7 @@ def _selftest(sub: Parser) -> None:
 
 def _memory(sub: Parser) -> None:
     _config(sub)
+    _answered(sub)
     sub.add_argument(
         "--seconds", type=_seconds, default=2.0, metavar="S", help="length of a window [2]"
     )
@@ -161,7 +172,7 @@ def _compare(sub: Parser) -> None:
 
 
 _OPTIONS: dict[Callable[[argparse.Namespace], int], Callable[[Parser], None]] = {
-    commands.check: _config,
+    commands.check: _check,
     commands.doctor: _doctor,
     commands.selftest: _selftest,
     commands.memory: _memory,

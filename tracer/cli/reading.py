@@ -14,6 +14,7 @@ from tracer.judge.migration.fleet import Period
 from tracer.judge.migration.verdict import Verdict
 from tracer.record.prometheus import Prometheus
 from tracer.record.recording import Recording
+from tracer.record.window import REPORT_MEMORY, Answer
 
 
 def report(arguments: argparse.Namespace) -> int:
@@ -22,7 +23,8 @@ def report(arguments: argparse.Namespace) -> int:
     """
     with Recording.open(recording_of(arguments)) as recording:
         summary = recording.summary()
-    return print_report(summary, arguments.json)
+        memory = recording.answers().get(REPORT_MEMORY, Answer(None, ()))
+    return print_report(summary, arguments.json, memory)
 
 
 def explain(arguments: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from tracer.ledger.profile import Profile
 from tracer.ledger.totals import Totals
 from tracer.record.outliers import recorded as recorded_outliers
 from tracer.record.slow_steps import recorded
-from tracer.record.window import RecordedStep, StepSums, Window
+from tracer.record.window import Answer, RecordedStep, StepSums, Window
 
 _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V", int, float)
@@ -59,12 +59,20 @@ class Increments:
         self._totals, self._started_ns = totals, now_ns
         self._before = _Sums.of(totals, lost)
         self._slow_before: set[tuple[int, ...]] = set()
+        self._answers: dict[str, Answer] = {}
 
-    def take(self, lost: Mapping[str, int], now_ns: int, unix_ns: int) -> Window:
+    def take(
+        self,
+        lost: Mapping[str, int],
+        now_ns: int,
+        unix_ns: int,
+        answers: Mapping[str, Answer] | None = None,
+    ) -> Window:
         """
         What came since the last call. Deschedules are those of the last ``add_deschedules``.
 
         :param lost: what all parts together could not count, by reason, since the start
+        :param answers: of commands, as of now
         """
         now, before = _Sums.of(self._totals, lost), self._before
         window = Window(
@@ -81,9 +89,11 @@ class Increments:
             outliers=recorded_outliers(
                 *self._totals.longest.since(before.outliers), self._totals.names
             ),
+            answers={c: a for c, a in (answers or {}).items() if self._answers.get(c) != a},
             lost=_difference(now.lost, before.lost),
         )
         self._started_ns, self._before = now_ns, now
+        self._answers |= window.answers
         return window
 
     def _by_step(self, now: _Sums, before: _Sums) -> dict[tuple[str, str], StepSums]:

@@ -31,6 +31,10 @@ ENDED = "ended_unix_ns"
 """The key in ``meta`` of a recording that was closed properly."""
 
 _WAL_BYTES = 4 << 20
+_DROP_ANSWERS = """DELETE FROM answer WHERE window < (SELECT min(number) FROM window) AND EXISTS (
+    SELECT 1 FROM answer AS later WHERE later.command = answer.command
+    AND later.window > answer.window AND later.window <= (SELECT min(number) FROM window))"""
+"""Of windows that were dropped, but for what still was the answer in the first that is left."""
 
 
 class RecordingError(TailtraceError):
@@ -74,6 +78,7 @@ class Recorder:
             with self._transaction():
                 self._insert(window)
                 self._drop_oldest()
+                self._execute(_DROP_ANSWERS)
         except sqlite3.Error as e:
             self._database.close()
             raise self._ended(e) from e
@@ -123,6 +128,8 @@ class Recorder:
             self._insert_row("slow_step", number, place, _json(slow))
         for place, outlier in enumerate(window.outliers):
             self._insert_row("outlier", number, place, _json(outlier))
+        for command, answer in window.answers.items():
+            self._insert_row("answer", command, number, _json(answer))
         for reason, lost in window.lost.items():
             self._insert_row("lost", number, reason, lost)
 

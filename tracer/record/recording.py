@@ -23,9 +23,9 @@ from tracer.ledger.summary import SlowStep, Summary, slow_steps, summarise
 from tracer.ledger.totals import Totals
 from tracer.record.recorder import ENDED
 from tracer.record.replay import Events, events, find, replay
-from tracer.record.rows import read_meta, read_window
+from tracer.record.rows import read_answers, read_meta, read_window
 from tracer.record.schema import APPLICATION_ID, TABLES_OF, VERSION
-from tracer.record.window import WINDOW_SECONDS, Window
+from tracer.record.window import WINDOW_SECONDS, Answer, Window
 from tracer.targets.text import visible
 
 _DAMAGES = (
@@ -132,6 +132,11 @@ class Recording:
         """Of the last window alone."""
         with self._readable():
             return summarise(*replay(self.windows(last=1), self.meta, WINDOW_SECONDS))
+
+    def answers(self) -> dict[str, Answer]:
+        """By command, what it said last."""
+        with self._readable():
+            return read_answers(self._database) if self._version > 1 else {}
 
     def events(self) -> tuple[Totals, Iterator[Events]]:
         """Window by window the slow steps and long deschedules, and totals that know names."""

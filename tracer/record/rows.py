@@ -22,10 +22,11 @@ from tracer.ledger.profile import Profile
 from tracer.ledger.totals import DESCHEDULES
 from tracer.record.cells import unpack, unpack_profile
 from tracer.record.meta import Meta
-from tracer.record.window import RecordedOutlier, RecordedStep, StepSums, Window
+from tracer.record.window import Answer, RecordedOutlier, RecordedStep, StepSums, Window
 from tracer.targets.text import visible
 
 _NAME = 256  # characters of a name that are kept
+_LINE = 4096  # the same, of what a command said
 _REASONS = frozenset(loss.name for loss in LOSSES)
 
 
@@ -77,6 +78,10 @@ def read_window(database: sqlite3.Connection, number: int, meta: Meta, version: 
         outliers=[
             _outlier(outlier) for (outlier,) in (rows("outlier", "outlier") if version > 1 else [])
         ],
+        answers={
+            _shown(command): _answer(answer)
+            for command, answer in (rows("command, answer", "answer") if version > 1 else [])
+        },
         lost={_one_of(_REASONS, reason): n for reason, n in rows("reason, count", "lost")},
     )
 
@@ -124,18 +129,28 @@ def _outlier(text: str) -> RecordedOutlier:
     return outlier
 
 
+def _answer(text: str) -> Answer:
+    return msgspec.convert(_shown(msgspec.json.decode(text), _LINE), Answer)
+
+
+def read_answers(database: sqlite3.Connection) -> dict[str, Answer]:
+    """The last one of each command."""
+    latest = "SELECT command, answer, max(window) FROM answer GROUP BY command"
+    return {_shown(command): _answer(answer) for command, answer, _ in database.execute(latest)}
+
+
 def _one_of(known: Collection[str], name: str) -> str:
     if name not in known:
         raise ValueError(f"{name!r} is not known to this version")
     return name
 
 
-def _shown(value: Any) -> Any:
-    """The same with every text in it fit to be shown."""
+def _shown(value: Any, most: int = _NAME) -> Any:
+    """The same with every text in it fit to be shown, of at most so many characters."""
     if isinstance(value, str):
-        return visible(value.encode(errors="backslashreplace"), _NAME)
+        return visible(value.encode(errors="backslashreplace"), most)
     if isinstance(value, dict):
-        return {_shown(key): _shown(each) for key, each in value.items()}
+        return {_shown(key, most): _shown(each, most) for key, each in value.items()}
     if isinstance(value, list):
-        return [_shown(each) for each in value]
+        return [_shown(each, most) for each in value]
     return value

@@ -75,7 +75,13 @@ TABLES = (
     outlier TEXT NOT NULL,
     PRIMARY KEY (window, place)
 ) STRICT""",
+    """CREATE TABLE answer (
+    command TEXT NOT NULL,
+    window INTEGER NOT NULL,
+    answer TEXT NOT NULL,
+    PRIMARY KEY (command, window)
+) STRICT""",
 )
 
-TABLES_OF = {1: TABLES[:-1], VERSION: TABLES}
+TABLES_OF = {1: TABLES[:-2], VERSION: TABLES}
 """By the version of the schema."""

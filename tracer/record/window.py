@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from tracer.ledger.profile import Profile
 
 WINDOW_SECONDS = 10
+
+DOCTOR, DOCTOR_FULL, MEMORY, REPORT_MEMORY = "doctor", "doctor --full", "memory", "report: memory"
+"""Commands whose answers are recorded, and what the report says of memory."""
 
 Unsigned = Annotated[int, msgspec.Meta(ge=0)]
 Unsigned32 = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
@@ -87,6 +90,16 @@ class RecordedStep(msgspec.Struct, frozen=True, kw_only=True):
     blame_rest_ns: int
 
 
+class Answer(msgspec.Struct, frozen=True):
+    """What a command said of the machine."""
+
+    value: dict[str, Any] | None
+    """Its JSON; None where it had nothing to say."""
+
+    lines: tuple[str, ...]
+    exit_code: Annotated[int, msgspec.Meta(ge=0, le=255)] = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepSums:
     """Steps of a kind that served a tenant."""
@@ -133,6 +146,9 @@ class Window:
 
     outliers: Sequence[RecordedOutlier]
     """The longest deschedules, oldest first."""
+
+    answers: Mapping[str, Answer]
+    """By command, where the answer is not that of the window before."""
 
     lost: Mapping[str, int]
 

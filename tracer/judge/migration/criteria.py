@@ -40,7 +40,8 @@ class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         if not given:
             raise ValueError(f"{', '.join(LIMITS)} are all missing, give at least one")
         for limit, value in given.items():
-            require(0 < value < 1e12, limit, value, "above 0")
+            none = limit == "at_most" and value == 0
+            require(none or 0 < value < 1e12, limit, value, "above 0")
         of = FIGURES[self.figure].of
         require(not self.tenant or of is not Of.MACHINE, "tenant", self.tenant, "left out here")
         require(not self.step or of is Of.PAIR, "step", self.step, "left out here")

@@ -118,6 +118,11 @@ def _numa_nodes(sample: Sample, _: Subject, __: float) -> Interval:
     return Interval(nodes, nodes, nodes)
 
 
+def _misplaced_segments(sample: Sample, _: Subject, __: float) -> Interval:
+    misplaced = float(sample.misplaced_segments or 0)
+    return Interval(misplaced, misplaced, misplaced)
+
+
 def _quantiles(
     name: str, of: Of, find: _Find, what: str, steal_matters: bool = False
 ) -> dict[str, Figure]:
@@ -155,5 +160,12 @@ FIGURES: dict[str, Figure] = {
         "NUMA nodes that the machine shows",
         _numa_nodes,
         lambda sample, _: int(sample.meta.machine.numa_nodes is not None),
+    ),
+    "misplaced_segments": Figure(
+        Of.MACHINE,
+        Unit.NUMBER,
+        "shared segments with memory on another node than where it should be",
+        _misplaced_segments,
+        lambda sample, _: int(sample.misplaced_segments is not None),
     ),
 }

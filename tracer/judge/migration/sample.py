@@ -56,6 +56,9 @@ class Sample:
     missing: int = 0
     """Windows of which nothing is known."""
 
+    misplaced_segments: int | None = None
+    """Shared segments with memory on another node than where it should be; None: not told."""
+
     @property
     def cannot_tell(self) -> Mapping[str, str]:
         """Causes that the machine could not tell, each with the reason."""

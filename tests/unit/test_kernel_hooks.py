@@ -26,6 +26,8 @@ def planned(tmp_path):
         (tmp_path / "stat").write_text(f"cpu 1 0 1 1 0 0 0 {stolen} 0 0\n")
         (tmp_path / "devices").write_text("Character devices:\n  1 mem\n\nBlock devices:\n")
         (tmp_path / "kallsyms").write_text(symbols)
+        (tmp_path / "self").mkdir(exist_ok=True)
+        (tmp_path / "self/status").write_text("CapEff:\t0000000000000000\n")
         return plan(types, tmp_path, tmp_path / "sys")
 
     return planned

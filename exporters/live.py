@@ -73,12 +73,13 @@ class Live:
             self._answered.notify_all()
 
     def read(self) -> bytes:
-        """JSON, as of a few seconds ago at most; older or empty when the agent does not come by."""
+        """JSON, as of a few seconds ago at most; empty when the agent does not come by."""
         with self._answered:
-            if self._edition is None or time.monotonic() - self._edition.made > self._fresh:
-                self._wanted = True
-                self._answered.wait_for(lambda: not self._wanted, self._patience)
             edition = self._edition
+            if edition is None or time.monotonic() - edition.made > self._fresh:
+                self._wanted = True
+                came_by = self._answered.wait_for(lambda: not self._wanted, self._patience)
+                edition = self._edition if came_by else None
         return edition.read() if edition else b""
 
 

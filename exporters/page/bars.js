@@ -1,17 +1,23 @@
-// The ledger of steps as bars: one slice a cause, in the order of the catalog.
+// Bars. Those of a ledger have one slice a cause, in the order of the catalog.
 
 import {el} from "./dom.js";
 import {percent, sum} from "./words.js";
 
-/** A bar of `seconds` by cause; `scale` is what the full width stands for. */
-export function bar(causes, seconds, scale, kind = "") {
-  const slices = causes.filter(({name}) => seconds[name] > 0).map(({name}) => {
-    const slice = el("span", {class: `slice cause-${name}`});
-    slice.style.width = `${100 * seconds[name] / scale}%`;
+/** A bar of slices, each [class, part of the whole width]. */
+export function shares(parts, words, kind = "") {
+  const slices = parts.map(([colour, part]) => {
+    const slice = el("span", {class: `slice ${colour}`});
+    slice.style.width = `${100 * part}%`;
     return slice;
   });
-  const words = inWords(causes, seconds, causes.length);
   return el("div", {class: `bar ${kind}`, role: "img", "aria-label": words, title: words}, ...slices);
+}
+
+/** A bar of `seconds` by cause; `scale` is what the full width stands for. */
+export function bar(causes, seconds, scale, kind = "") {
+  const some = causes.filter(({name}) => seconds[name] > 0);
+  const parts = some.map(({name}) => [`cause-${name}`, seconds[name] / scale]);
+  return shares(parts, inWords(causes, seconds, causes.length), kind);
 }
 
 /** The largest causes: "93 % running, 4.8 % in the run queue". */

@@ -103,7 +103,7 @@ class Columns {
     const [at, value] = this.pointed();
     const when = at < 0 ? "before the agent began" : clock(this.begin(at));
     const known = at >= 0 && at < this.length() && !this.isAbsent(at);
-    this.line.textContent = known ? `${when}: ${this.words(at, value)}` : `${when}: not traced`;
+    this.line.textContent = `${when}: ${known ? this.words(at, value) : this.of.absent ?? "not traced"}`;
   }
 }
 

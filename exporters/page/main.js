@@ -76,5 +76,6 @@ byId("pause").addEventListener("click", () => {
   tick();
 });
 byId("tenant").addEventListener("change", () => { if (live) show(); });
+addEventListener("resize", () => { if (live) show(); });
 setInterval(tick, 1000);
 poll();

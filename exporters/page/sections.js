@@ -3,11 +3,14 @@
 import {bar, inWords, legend, pair} from "./bars.js";
 import {HeatMap, Stack, sparkline} from "./charts.js";
 import {byId, el, fill, table} from "./dom.js";
+import {placement} from "./placement.js";
 import {problems} from "./problems.js";
+import {reasons, stolen, waits} from "./series.js";
 import {clock, count, duration, percent, span, sum} from "./words.js";
 
 const SLOWEST = 6;
 const BLAMED = 8;
+const NOT_PLOTTED = {intervals: [], seconds: {}, absent: "not among the tenants that lost most, which are plotted"};
 const WEIGHTS = {misleads: "bad", costs: "warn", note: "note"};
 
 export class Sections {
@@ -19,11 +22,12 @@ export class Sections {
 
   /** `tenant` is "" for all. */
   show(live, tenant) {
-    const plotted = live.plots.tenants.find((each) => (each.tenant ?? "") === tenant)
-      ?? {intervals: [], seconds: {}};
+    const plotted = live.plots.tenants.find((each) => (each.tenant ?? "") === tenant) ?? NOT_PLOTTED;
     fill(byId("verdict"), ...verdict(live, tenant));
-    this.heat.show(live.plots, waits(live.plots, plotted.intervals));
-    this.why.show(live.plots, reasons(live, plotted.seconds));
+    this.heat.show(live.plots, waits(live.plots, plotted));
+    const why = reasons(live, plotted);
+    this.why.show(live.plots, why);
+    byId("why-legend").replaceChildren(...legend(why.causes));
     fill(byId("blame"), blame(live, tenant));
     fill(byId("causes"), ...legend(live.causes.filter(({name}) => live.recent.some((row) => row.seconds[name]))));
     fill(byId("steps"), steps(live, tenant));
@@ -31,7 +35,7 @@ export class Sections {
     this.steal.show(live.plots, stolen(live.plots));
     fill(byId("stall"), ...["steal", "stall"].filter((cause) => live.cannot_tell[cause])
       .map((cause) => `Not told: ${live.cannot_tell[cause]}. `));
-    fill(byId("placement"), el("p", {class: "absent"}, "Not told: this agent does not ask where pages lie."));
+    fill(byId("placement"), ...placement(live));
     fill(byId("findings"), ...findings(live));
     fill(byId("unknown"), ...unknown(live));
   }
@@ -45,80 +49,10 @@ function verdict(live, tenant) {
   }
   const seen = live.recent.some((row) => !tenant || row.tenant === tenant);
   return [seen
-    ? el("p", {class: "problem good"}, el("strong", {}, "Nothing wrong."),
-      " In the last minute steps got their CPUs when they wanted them.")
+    ? el("p", {class: "problem good"}, el("strong", {}, "Steps get their CPUs."),
+      " In the last minute nobody waited for them long. The slowest steps below say what else took time.")
     : el("p", {class: "problem note"}, el("strong", {}, "No steps in the last minute."),
       " Does the engine mark them, and do the targets match it?")];
-}
-
-/** For the heat map. */
-function waits({bounds}, intervals) {
-  const rows = Math.max(0, bounds.length - 1);
-  const middle = Array.from({length: rows}, (_, row) => (bounds[row] + (bounds[row + 1] ?? 2 * bounds[row])) / 2);
-  const longest = (columns) => {
-    const row = middle.findLastIndex((_, at) => columns.some((counts) => counts?.[at]));
-    return row < 0 ? "none" : `the longest ${range(bounds, row)}`;
-  };
-  return {
-    rows,
-    columns: intervals.map((counts) => counts && counts.map((n, row) => n * middle[row])),
-    marks: marks(bounds),
-    summary: `Heat map: waits for a CPU by duration over the last half hour, ${longest(intervals)}`,
-    words(at, row) {
-      const n = intervals[at][row];
-      if (n === undefined) return `${count(sum(intervals[at]))} waits, ${longest([intervals[at]])}`;
-      return `${count(n)} waits of ${range(bounds, row)}, ${duration(n * middle[row])} together`;
-    },
-  };
-}
-
-/** "8.39 ms to 12.6 ms" */
-function range(bounds, row) {
-  const [low, high] = [bounds[row], bounds[row + 1]].map((bound) => bound && duration(bound));
-  if (!low) return `less than ${high}`;
-  return high ? `${low} to ${high}` : `${low} or more`;
-}
-
-/** Where the decades are on an axis whose bounds are that far apart: [row, words]. */
-function marks(bounds) {
-  return [1e-4, 1e-3, 1e-2, 1e-1, 1, 10].flatMap((seconds) => {
-    const row = bounds.findIndex((low, at) => low && low <= seconds && seconds < bounds[at + 1]);
-    if (row < 0) return [];
-    const place = Math.log(seconds / bounds[row]) / Math.log(bounds[row + 1] / bounds[row]);
-    return [[row + place, duration(seconds)]];
-  });
-}
-
-/** For the stack of causes. */
-function reasons({plots, causes}, seconds) {
-  const some = causes.filter(({name}) => seconds[name]?.some((each) => each > 0)).map((cause) => ({
-    ...cause, rates: seconds[cause.name].map((each, at) => each && each / plots.covered[at]),
-  }));
-  const [any = []] = Object.values(seconds);
-  const totals = any.map((each, at) => each === null ? null : sum(some.map(({rates}) => rates[at])));
-  const words = (at) => some.filter(({rates}) => rates[at] > 0)
-    .map((cause) => `${duration(cause.rates[at])} ${cause.words}`).join(", ") || "nothing lost";
-  byId("why-legend").replaceChildren(...legend(some));
-  return {
-    causes: some, totals, words: (at) => `each second ${words(at)}`,
-    summary: `Time lost per second by cause; at last ${words(totals.length - 1)}`,
-  };
-}
-
-/** For the map of steal. */
-function stolen({steal}) {
-  const cpus = [...steal].sort((one, other) => one.cpu - other.cpu);
-  const [any = {seconds: []}] = cpus;
-  const columns = any.seconds.map((each, at) => each === null ? null : cpus.map(({seconds}) => seconds[at]));
-  const all = sum(cpus.map(({seconds}) => sum(seconds)));
-  return {
-    rows: cpus.length, columns,
-    marks: cpus.map(({cpu}, at) => [at + 0.5, `CPU ${cpu}`]),
-    summary: `Time that the hypervisor took from each CPU in the last half hour, ${duration(all)} in all`,
-    words: (at, row) => cpus[row]
-      ? `${duration(cpus[row].seconds[at])} stolen from CPU ${cpus[row].cpu}`
-      : `${duration(sum(columns[at]))} stolen from all CPUs together`,
-  };
 }
 
 function blame({plots, causes}, tenant) {

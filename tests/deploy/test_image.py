@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -44,7 +45,9 @@ def test_where_the_runtime_forbids_bpf_one_line_says_so(configuration, tmp_path)
     assert "capabilities suffice: a seccomp profile" in line
 
 
-def test_the_health_check_of_the_image_follows_the_agent(options):
+@pytest.fixture
+def healthy(options) -> Iterator[str]:
+    """The name of a container whose health check has passed."""
     name = f"tailtrace-test-{os.getpid()}"
     started = podman("run", "--detach", f"--name={name}", *options, IMAGE, "run", "--quiet")
     assert started.code == 0
@@ -55,6 +58,7 @@ def test_the_health_check_of_the_image_follows_the_agent(options):
             time.sleep(0.1)
         else:
             pytest.fail(f"never healthy: {podman('logs', name)}")
+        yield name
     finally:
         podman("stop", name)
 
@@ -64,6 +68,13 @@ def test_dashboards_and_rules_are_in_the_image(options):
 
     expected = {f"{module.dashboard().uid}.json" for module in DASHBOARDS} | {RULES_FILE}
     assert expected == set(there.output.split())
+
+
+def test_the_health_check_follows_the_agent_which_serves_the_page(healthy):
+    address = "http://127.0.0.1:9435/vendor/uPlot.iife.min.js"
+    ask = f"from urllib.request import urlopen; print(urlopen('{address}').status)"
+
+    assert podman("exec", healthy, "python3", "-c", ask).output == "200\n"
 
 
 @pytest.mark.parametrize("tool", ["pip", "clang", "gcc", "make"])

@@ -15,11 +15,18 @@ from exporters.prometheus import Page
 from exporters.server import Address, serving
 from tracer import catalog
 from tracer.catalog import CAUSES
+from tracer.host.facts import Known, Unknown
 from tracer.judge import doctor
 from tracer.judge.overview import overview
+from tracer.judge.placement import Placement, judge
 from tracer.ledger.histogram import EDGES_SECONDS
 from tracer.ledger.summary import RecentRow, SlowStep, Summary
-from tracer.model import Aggressor, Capability, Family, Histogram
+from tracer.memory.numastat import Counts, Drift
+from tracer.memory.pages import Pages
+from tracer.memory.process import ProcessMemory
+from tracer.memory.segments import Segment
+from tracer.memory.watch import MemoryState, TargetMemory
+from tracer.model import Aggressor, Capability, Family, Histogram, Target
 
 MS = 1e-3
 
@@ -32,6 +39,8 @@ class Names:
     aggressor: str = "antagonist"
     node: str = "node-17"
     reason: str = "this kernel does not tell"
+    segment: str = "queue"
+    process: str = "engine"
 
 
 def causes(**seconds: float) -> dict[str, float]:
@@ -89,6 +98,27 @@ def summary(names: Names) -> Summary:
     )
 
 
+def placement(names: Names) -> Placement:
+    """Threads run on node 1, most memory is on node 0."""
+    pages = Pages({0: 900, 1: 100})
+    engine = TargetMemory(
+        Target(1, 70, 0, names.process, names.victim),
+        {1: 5.0},
+        Known(ProcessMemory(Known(pages), {}, {}, {})),
+        Unknown("bound to nothing"),
+        Known(frozenset()),
+        cost_seconds=0.001,
+    )
+    shared = Segment(
+        ((0, 26), 77), f"/dev/shm/{names.segment}", 4 << 20, (70,), pages, Known("default")
+    )
+    drift = {
+        node: Drift(Counts(9_000 - 4_000 * node, 1_000, 0), Known(0.1), Known(0.04))
+        for node in (0, 1)
+    }
+    return judge(MemoryState(60.0, Known({}), drift, (engine,), (shared,), {}, 0))
+
+
 def families(names: Names, publishing: int) -> list[Family]:
     """Trouble begins with the fourth publishing."""
     trouble = max(0, publishing - 3)
@@ -112,8 +142,10 @@ def serving_node(names: Names) -> Iterator[Address]:
     """An agent's port, and what stands for the agent's thread behind it: it publishes anew every
     time that somebody asks."""
     live, page, over = Live(names.node, fresh_seconds=0), Page(60), threading.Event()
+    told = summary(names)
     diagnosis = doctor.examine()
-    capabilities = [Capability("gpu", "none", names.reason)]
+    capabilities = [Capability("gpu", "none", names.reason), Capability("placement", "move_pages")]
+    looked_at = placement(names)
 
     def be_the_agent() -> None:
         publishings = count()
@@ -122,7 +154,7 @@ def serving_node(names: Names) -> Iterator[Address]:
         while not over.wait(0.01):
             if live.wanted:
                 live.record(families(names, next(publishings)))
-                live.publish(lambda: overview(summary(names), capabilities, diagnosis, 10**9))
+                live.publish(lambda: overview(told, capabilities, looked_at, diagnosis, 10**9))
 
     agent = threading.Thread(target=be_the_agent)
     agent.start()

@@ -19,6 +19,8 @@ HOSTILE = Names(
     step="</option><b>'`${document.title=1}",
     aggressor="__proto__ \u202e&lt;svg/onload=alert(1)&gt;",
     node="<style>body{display:none}</style>",
+    segment="<img src=/x onerror=alert(1)>",
+    process="<b>\u202e",
     reason="<a href='javascript:alert(1)'>constructor</a>",
 )
 
@@ -97,7 +99,20 @@ def test_what_is_not_told_has_its_reason(browser: Browser, node: Address):
     assert "this kernel does not tell" in browser.text("#stall")
     assert "gpu: this kernel does not tell" in browser.text("#unknown")
     assert "Lost 7: page_bad_magic." in browser.text("#unknown")
-    assert browser.text("#placement").startswith("Not told")
+
+
+def test_placement(browser: Browser, node: Address):
+    browser.open(node)
+
+    text = browser.text("#placement")
+    assert text.startswith(
+        "/dev/shm/queue is 90 % on node 0, 10 % on node 1, but expected on node 1"
+    )
+    assert (
+        "/dev/shm/queue 4.0 MiB 90 % node 0, 10 % node 1 100 % node 1 on node 1 misplaced" in text
+    )
+    assert "engine 70 chat 90 % node 0, 10 % node 1 100 % node 1 0.90" in text
+    assert "node 0 10,000 pages 10 % 4.0 % 6.0 %" in text
 
 
 def test_one_tenant_only(browser: Browser, node: Address):
@@ -107,7 +122,7 @@ def test_one_tenant_only(browser: Browser, node: Address):
         "choice.dispatchEvent(new Event('change'))"
     )
 
-    assert browser.text("#verdict").startswith("Nothing wrong.")
+    assert browser.text("#verdict").startswith("Steps get their CPUs.")
     assert "chat" not in browser.text("#steps")
     assert browser.text("#blame").startswith("Nobody")
 

@@ -12,11 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from exporters.assets import assets
 from exporters.live import Live
 from exporters.prometheus import Page
 from exporters.server import CONNECTIONS, Address, serving
 from tracer import catalog
-from tracer.errors import UsageError
+from tracer.errors import UnavailableError, UsageError
 from tracer.model import Family
 
 LOST = Family(catalog.LOST, {("ring_full",): 3})
@@ -90,6 +91,11 @@ def test_the_page_for_people_and_all_that_it_loads(address):
 
 def test_licences_of_what_is_bundled_are_served(address):
     assert b"MIT" in ask(address, "/vendor/uPlot.LICENSE.txt")[1]
+
+
+def test_a_checkout_without_the_bundled_library_says_how_to_get_it(tmp_path):
+    with pytest.raises(UnavailableError, match=r"uPlot\.iife\.min\.js is missing.*`make page`"):
+        assets(tmp_path)
 
 
 def test_the_page_has_no_script_or_style_in_itself(address):

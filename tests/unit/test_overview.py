@@ -18,7 +18,7 @@ S = 10**9
 
 def of(**changes):
     capabilities = [Capability("gpu", "none", "no driver")]
-    return overview(replace(SUMMARY, **changes), capabilities, DIAGNOSIS, 70 * S)
+    return overview(replace(SUMMARY, **changes), capabilities, None, DIAGNOSIS, 70 * S)
 
 
 def test_a_slow_step_is_told_in_words_and_how_long_ago_it_was():

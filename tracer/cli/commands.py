@@ -11,12 +11,10 @@ import math
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-
-import psutil
 
 from exporters.access import Access
 from exporters.live import Live
@@ -37,6 +35,7 @@ from tracer.cli.console import (
     until,
     write_file,
 )
+from tracer.cli.publishing import answer, publish
 from tracer.config import Config
 from tracer.errors import UnavailableError, UsageError
 from tracer.host.machine import Machine
@@ -46,7 +45,6 @@ from tracer.judge import memory as memory_report
 from tracer.judge import report as reporter
 from tracer.judge.check import as_lines, missing
 from tracer.judge.misplaced import misplaced
-from tracer.judge.overview import overview
 from tracer.judge.placement import Placement
 from tracer.kernel.btf import Btf
 from tracer.kernel.hooks import plan
@@ -205,22 +203,15 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"tracing; look at {access.scheme}://{host}:{port}, metrics are at /metrics")
         if arguments.ready_file:
             write_file(arguments.ready_file, f"{host}:{port}\n")
-
-        def publish_families() -> None:
-            families = tuple(agent.families())
-            page.publish(families)
-            live.record(families)
-
-        publish = every(_PUBLISH_SECONDS, publish_families, at_once=True)
+        regularly = every(_PUBLISH_SECONDS, lambda: publish(agent, page, live), at_once=True)
         show = every(_REPORT_SECONDS, lambda: print_lines([*reporter.report(agent.summary()), ""]))
         on_terminal = sys.stdout.isatty() and not arguments.quiet
         remember = every(WINDOW_SECONDS, lambda: keep(agent.window()))
 
         def every_second() -> None:
-            publish()
+            regularly()
             remember()
-            if live.wanted:
-                live.publish(_describe(agent))
+            answer(agent, live)
             if on_terminal:
                 show()
 
@@ -228,18 +219,6 @@ def run(arguments: argparse.Namespace) -> int:
         keep(last := agent.window())
         summary = agent.summary(last.ended_ns)
     return print_report(summary, arguments.json, in_report(agent.memory))
-
-
-def _describe(agent: Agent) -> Callable[[], Mapping[str, object]]:
-    """What the page says besides its plots: of now, put into words by whoever asks for it."""
-    summary, now_ns = agent.summary(), time.monotonic_ns()
-    capabilities, pids = agent.capabilities, [target.pid for target in agent.targets]
-
-    def describe() -> Mapping[str, object]:
-        alive = [pid for pid in pids if psutil.pid_exists(pid)]
-        return overview(summary, capabilities, physician.examine(pids=alive), now_ns)
-
-    return describe
 
 
 def record(arguments: argparse.Namespace) -> int:

@@ -15,6 +15,17 @@
 
 #include "limits.bpf.h"
 
+/* Exchanged, here and there, because the agent may untrack the thread while it leaves the CPU or
+ * gets it: whoever comes second sees what the first has done. */
+static __always_inline void wait_no_more(struct thread *t)
+{
+	u32 queued_on = __sync_lock_test_and_set(&t->queued_on, 0);
+	struct cpu *cpu = queued_on ? cpu_at(queued_on - 1) : NULL;
+
+	if (cpu)
+		__sync_fetch_and_add(&cpu->waiting, -1);
+}
+
 static __always_inline void wait_for(struct thread *t, u32 index, u64 now)
 {
 	struct cpu *cpu = cpu_at(index);
@@ -22,18 +33,10 @@ static __always_inline void wait_for(struct thread *t, u32 index, u64 now)
 	if (!cpu)
 		return;
 	__sync_fetch_and_add(&cpu->waiting, 1);
-	t->queued_on = index + 1;
 	t->queued_ns = now;
-}
-
-static __always_inline void wait_no_more(struct thread *t)
-{
-	/* Exchanged, because the agent may untrack the thread while it gets the CPU. */
-	u32 queued_on = __sync_lock_test_and_set(&t->queued_on, 0);
-	struct cpu *cpu = queued_on ? cpu_at(queued_on - 1) : NULL;
-
-	if (cpu)
-		__sync_fetch_and_add(&cpu->waiting, -1);
+	__sync_lock_test_and_set(&t->queued_on, index + 1);
+	if (!t->piece.process)
+		wait_no_more(t);
 }
 
 static __always_inline void record_run(struct cpu *cpu, struct task_struct *prev, u64 now)

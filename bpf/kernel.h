@@ -19,6 +19,9 @@
 
 #define PF_EXITING 0x00000004 /* include/linux/sched.h */
 #define PF_IO_WORKER 0x00000010
+#define TASK_UNINTERRUPTIBLE 0x0002 /* include/linux/sched.h, as in task_struct.__state */
+#define TASK_STOPPED 0x0004
+#define TASK_TRACED 0x0008
 #define MAX_RT_PRIO 100 /* include/linux/sched/prio.h */
 #define CPUTIME_STEAL 7 /* include/linux/kernel_stat.h, enum cpu_usage_stat */
 

@@ -16,14 +16,14 @@
 char LICENSE[] SEC("license") = "GPL";
 
 static __always_inline void leaves_cpu(struct thread *t, struct task_struct *prev, bool runnable,
-				       enum cause limit, u64 now)
+				       u32 state, enum cause limit, u64 now)
 {
 	if (is_running(t, prev, now))
 		settle(t, prev, now);
 	t->piece.switches++;
 	if (!runnable) {
 		t->syscall = blocked_syscall(prev);
-		t->cause = blocked_on(prev, t->syscall);
+		t->cause = blocked_on(prev, t->syscall, state);
 		t->woken_ns = 0;
 		return;
 	}
@@ -44,13 +44,6 @@ static __always_inline enum cause limit_that_stops(struct task_struct *prev,
 	return is_real_time(prev) && is_served(next) ? CAUSE_RT_LIMIT : limit_of(prev);
 }
 
-/* A thread that was preempted on its way to sleep is preempted, whatever its state says; and the
- * state is the one captured at the switch, because a waker may have changed it since. */
-static __always_inline bool still_runnable(bool preempt, struct task_struct *prev, u64 prev_state)
-{
-	return preempt || !(has_prev_state ? prev_state : prev->__state);
-}
-
 SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 {
 	struct task_struct *prev = (struct task_struct *)ctx[1];
@@ -68,14 +61,17 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 	u64 now = bpf_ktime_get_ns();
 	if (leaving && leaving->at_ns && leaving->cause != CAUSE_RUNNING)
 		gets_cpu(leaving, prev, cpu, got_cpu_unseen(leaving, cpu, now));
-	bool runnable = still_runnable(ctx[0], prev, has_prev_state ? (u32)ctx[3] : 0);
+	/* The state captured at the switch, because a waker may have changed it since. A thread
+	 * that was preempted on its way to sleep is preempted, whatever it says. */
+	u32 state = has_prev_state ? (u32)ctx[3] : prev->__state;
+	bool runnable = ctx[0] || !state;
 	enum cause limit = runnable ? limit_that_stops(prev, next) : NO_LIMIT;
 	if (cpu->waiting) {
 		record_run(cpu, prev, now);
 		note_limit(cpu, limit, now);
 	}
 	if (leaving)
-		leaves_cpu(leaving, prev, runnable, limit, now);
+		leaves_cpu(leaving, prev, runnable, state, limit, now);
 	if (coming)
 		gets_cpu(coming, next, cpu, now);
 	return 0;
@@ -197,6 +193,7 @@ IRQ_HOOKS(ipi)                  /* arm64 */
 
 static __always_inline void untrack(struct thread *t, struct task_struct *task)
 {
+	t->piece.process = 0;
 	wait_no_more(t);
 	/* Its exit and the agent may untrack it at once. */
 	if (!bpf_task_storage_delete(&threads, task))

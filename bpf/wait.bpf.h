@@ -56,12 +56,16 @@ static __always_inline s32 blocked_syscall(struct task_struct *task)
 	return regs ? SYSCALL_OF(regs) : NO_SYSCALL;
 }
 
-static __always_inline enum cause blocked_on(struct task_struct *task, s32 syscall)
+/* A fault waits for its page uninterruptibly. Without a system call, other sleeps are those of a
+ * thread that a signal, a debugger or the freezer stops in user mode. */
+static __always_inline enum cause blocked_on(struct task_struct *task, s32 syscall, u32 state)
 {
+	if (state & (TASK_STOPPED | TASK_TRACED))
+		return CAUSE_OTHER_WAIT;
 	if (task->flags & PF_IO_WORKER) /* io_uring's own threads have no system call */
 		return CAUSE_IO;
 	if (syscall == NO_SYSCALL)
-		return CAUSE_FAULT_IO;
+		return state & TASK_UNINTERRUPTIBLE ? CAUSE_FAULT_IO : CAUSE_OTHER_WAIT;
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		return CAUSE_IO;
 	if (accelerator_majors[0] &&

@@ -5,6 +5,10 @@ takes any of them.
 
 from __future__ import annotations
 
+import os
+import signal
+import time
+
 import pytest
 
 from tests.kernel.harness import CAUSES, Trace, Victim, overlap, total_seconds
@@ -179,7 +183,7 @@ def test_a_quota_that_runs_out_behind_a_sibling_is_told_from_the_siblings_turn(
     it, sibling = victim("spin", cpu, 3), victim("spin", cpu, 3)
     for each in (it, sibling):
         trace.follow(each.pid)
-    with cpu_group(quota=0.4) as group:
+    with cpu_group(quota=0.2) as group:
         for each in (it, sibling):
             group.add(each.pid)
         it.go()
@@ -191,10 +195,27 @@ def test_a_quota_that_runs_out_behind_a_sibling_is_told_from_the_siblings_turn(
     blame, quota = trace.blame(it.pid), trace.seconds(it.pid)["quota"]
     tolerance = slack(total_seconds(gaps), trace, it)
     assert throttled > 0.8
-    assert siblings_turns > 0.2
+    assert siblings_turns > 0.1
     assert quota == pytest.approx(throttled, abs=tolerance)
     assert siblings_turns - blame[0] - tolerance <= blame[sibling.pid]
     assert blame[sibling.pid] <= siblings_turns + tolerance
+
+
+def test_a_thread_that_is_stopped_waits_for_no_page(
+    trace: Trace, victim: type[Victim], cpu: int
+) -> None:
+    it = victim("spin", cpu, 1)
+    trace.follow(it.pid)
+    it.go()
+    time.sleep(0.3)
+    os.kill(it.pid, signal.SIGSTOP)
+    time.sleep(0.5)
+    os.kill(it.pid, signal.SIGCONT)
+    it.report()
+
+    seconds = trace.seconds(it.pid)
+    assert seconds["other_wait"] == pytest.approx(0.5, rel=0.1)
+    assert seconds["fault_io"] < 0.01
 
 
 def test_a_real_time_thread_out_of_budget_is_limited_not_preempted(

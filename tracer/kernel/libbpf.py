@@ -243,11 +243,6 @@ def _what_forbids() -> str:
     return "capabilities suffice: a seccomp profile, a user namespace or lockdown forbids it"
 
 
-def possible_cpus() -> int:
-    count: int = _function("libbpf_num_possible_cpus", c.c_int)()
-    return count
-
-
 def count_run_time() -> int:
     """Have the kernel measure run times of BPF programs until the returned descriptor is closed."""
     fd: int = _function("bpf_enable_stats", c.c_int, c.c_int)(0)  # BPF_STATS_RUN_TIME

@@ -7,19 +7,23 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Mapping
+from contextlib import ExitStack
 from functools import cached_property
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracer.host.facts import parse_cpus
 from tracer.kernel import libbpf
 from tracer.kernel.btf import Btf, object_path, wire
 from tracer.kernel.hooks import Plan
 from tracer.kernel.ring import Ring
 from tracer.model import Records
 
+_POSSIBLE_CPUS = Path("/sys/devices/system/cpu/possible")  # numbers, which may have gaps
 _PIECES_RING = 1 << 22  # bytes; as bpf/maps.bpf.h declares them
 _OUTLIERS_RING = 1 << 19
 
@@ -38,7 +42,7 @@ class KernelTrace:
         self._object = libbpf.BpfObject(object_path(plan.stem))
         self._object.keep_programs(plan.programs)
         self._object.resize_map("histograms", int(np.prod(self._histograms_shape)))
-        self._cpus = libbpf.possible_cpus()
+        self._cpus = 1 + max(parse_cpus(_POSSIBLE_CPUS.read_text()))
         self._object.resize_map("cpus", self._cpus)
         self._set_constants({**plan.constants, "outlier_ns": outlier_ns})
 
@@ -51,8 +55,16 @@ class KernelTrace:
                 data[offset : offset + dtype.itemsize] = value.tobytes()
 
     def __enter__(self) -> KernelTrace:
-        self._object.load()
-        self._object.attach(self._plan.programs)
+        with ExitStack() as undo:
+            undo.callback(self._object.close)
+            self._object.load()
+            self._object.attach(self._plan.programs)
+            self._map()
+            undo.pop_all()
+        return self
+
+    def _map(self) -> None:
+        """Map what is shared with the kernel side."""
         self._pieces = self._ring("pieces", _PIECES_RING, "piece")
         self._outliers = self._ring("outliers", _OUTLIERS_RING, "outlier")
         processes, fd = wire().enum("limits")["MAX_PROCESSES"], self._object.map_fd("processes")
@@ -69,7 +81,6 @@ class KernelTrace:
             page[at : at + dtype.itemsize].view(np.uint64)
             for at, dtype in (variables["lost"], variables["tracked"])
         )
-        return self
 
     def _ring(self, name: str, size: int, record: str) -> Ring:
         return Ring(self._object.map_fd(name), size, wire().dtype(record))

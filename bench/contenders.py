@@ -36,6 +36,7 @@ HOOKS = {
     "wakeup": re.compile(r"on_wakeup|sched_w"),
     "interrupt": re.compile(rf"on_({'|'.join(INTERRUPTS)})_"),
     "softirq": re.compile(r"on_softirq_"),
+    "timer": re.compile(r"on_timer_"),
 }
 _TENANT_SLOTS = 101
 _OUTLIER_NS = 1_000_000

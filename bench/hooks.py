@@ -16,12 +16,13 @@ from tracer.kernel.libbpf import count_run_time
 
 _SECONDS = 1.0
 _DRAIN_SECONDS = 0.1
+_EXPIRIES = 1000
 _METHOD = (
     "ns per run of the BPF programs on a hook (`kernel.bpf_stats_enabled`, the clock readings of "
     "the statistics included), while two threads play ping-pong over pipes on one CPU, each in "
     "steps of 50 round trips. All contenders in turn, round after round; median and quartiles over "
     "the rounds. The statistics are of the whole machine: what else runs is in them. Interrupts "
-    "are per entry or exit."
+    "and timers are per entry or exit, and an expiry of a timer has one of each."
 )
 
 Costs = dict[str, float]
@@ -87,7 +88,19 @@ def _against(rounds_of: Mapping[str, list[Costs]]) -> list[Row]:
         _ratio(rounds_of, "switch", "ours, untracked", "empty", 2.0),
         _ratio(rounds_of, "switch", ours, "empty", 3.5),
         _ratio(rounds_of, "switch + wakeup", ours, theirs, 0.5),
+        _timers(rounds_of, ours),
     ]
+
+
+def _timers(rounds_of: Mapping[str, list[Costs]], name: str) -> Row:
+    """Entry and exit of so many expiries, of each second."""
+    what = f"timer: {name}, of a CPU with {_EXPIRIES:,} expiries a second"
+    shares = [
+        100 * 2 * c["timer"] * _EXPIRIES / 1e9 for c in rounds_of.get(name, []) if "timer" in c
+    ]
+    if not shares:
+        return Row.unavailable(what, "%", "no timer expired")
+    return Row(what, "%", Spread.quartiles(shares), 0.05)
 
 
 def _ratio(rounds_of: Mapping[str, list[Costs]], hooks: str, a: str, b: str, budget: float) -> Row:

@@ -34,16 +34,9 @@ static __always_inline u32 bucket_of(u64 ns)
 	return ((octave - HIST_MIN_SHIFT) << HIST_SUB_SHIFT) + sub;
 }
 
-/* The histograms of a tenant slot stand in this order: steal, preempted, runqueue, quota, rt_limit.
- */
-static __always_inline u32 histogram_of(enum cause cause)
-{
-	return cause == CAUSE_STEAL ? 0 : cause - CAUSE_PREEMPTED + 1;
-}
-
 static __always_inline void histogram_add(u32 tenant_slot, enum cause cause, u64 ns)
 {
-	u32 first = (tenant_slot * HIST_CAUSES + histogram_of(cause)) * HIST_STRIDE;
+	u32 first = (tenant_slot * HIST_CAUSES + cause - CAUSE_STEAL) * HIST_STRIDE;
 	u32 key = first + bucket_of(ns);
 	u64 *count = bpf_map_lookup_elem(&histograms, &key);
 

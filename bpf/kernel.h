@@ -23,6 +23,7 @@
 #define TASK_STOPPED 0x0004
 #define TASK_TRACED 0x0008
 #define MAX_RT_PRIO 100 /* include/linux/sched/prio.h */
+#define CLOCK_MONOTONIC 1
 #define CPUTIME_STEAL 7 /* include/linux/kernel_stat.h, enum cpu_usage_stat */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -141,6 +142,20 @@ struct task_struct___with_cpu {
 
 struct kernel_cpustat {
 	u64 cpustat[CPUTIME_STEAL + 1];
+};
+
+struct hrtimer_clock_base {
+	int clockid;
+};
+
+struct timerqueue_node { /* in newer kernels of another name */
+	s64 expires;
+};
+
+struct hrtimer {
+	struct timerqueue_node node;
+	struct hrtimer_clock_base *base;
+	u8 is_hard; /* 0ab6a3ddbaf4: expires in the interrupt itself, even with CONFIG_PREEMPT_RT */
 };
 
 struct bpf_iter_meta;

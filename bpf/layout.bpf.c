@@ -11,6 +11,8 @@ struct stepmark_slot *stepmark_slot;
 struct stepmark_done *stepmark_done;
 struct piece *piece;
 struct outlier *outlier;
+struct stall *stall;
+struct pulse *pulse;
 struct process *process;
 enum cause cause;
 enum lost lost;

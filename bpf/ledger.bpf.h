@@ -52,7 +52,7 @@ static __always_inline void open_piece(struct thread *t, u64 step, u64 from_ns)
 
 	piece->step = step;
 	piece->from_ns = piece->until_ns = from_ns;
-	piece->tail_steal_ns = 0;
+	piece->tail_steal_ns = piece->tail_stall_ns = 0;
 	__builtin_memset(piece->ns, 0, sizeof(piece->ns));
 	piece->switches = piece->involuntary = piece->migrations = 0;
 	piece->helper_wait_ns = piece->helper_worst_ns = 0;
@@ -85,9 +85,19 @@ static __always_inline void take_steal(struct thread *t, u64 steal_ns)
 	t->piece.ns[CAUSE_STEAL] += taken;
 }
 
+/* The same of time in which its CPU stood still. */
+static __always_inline void take_stall(struct thread *t, u64 stall_ns)
+{
+	u64 *on_cpu = &t->piece.ns[t->on_cpu == CAUSE_SOFTIRQ ? CAUSE_SOFTIRQ : CAUSE_RUNNING];
+	u64 taken = stall_ns < *on_cpu ? stall_ns : *on_cpu;
+
+	*on_cpu -= taken;
+	t->piece.ns[CAUSE_STALL] += taken;
+}
+
 /* The mark changed at mark->since_ns, between the last event and this one. */
 static __always_inline void turn_page(struct thread *t, const struct stepmark_slot *mark, u64 until,
-				      u64 steal_ns)
+				      u64 steal_ns, u64 stall_ns)
 {
 	u64 from = mark->since_ns;
 
@@ -100,6 +110,7 @@ static __always_inline void turn_page(struct thread *t, const struct stepmark_sl
 		*running -= early < *running ? early : *running;
 		t->piece.from_ns = from;
 		take_steal(t, steal_ns);
+		take_stall(t, stall_ns);
 		identify(t, mark);
 		return;
 	}
@@ -110,13 +121,16 @@ static __always_inline void turn_page(struct thread *t, const struct stepmark_sl
 		from = from < t->at_ns ? t->at_ns : until;
 	}
 	u64 running = until - from, stolen = steal_ns < running ? steal_ns : running;
+	u64 rest = running - stolen, stalled = stall_ns < rest ? stall_ns : rest;
 
 	t->piece.tail_steal_ns = steal_ns - stolen;
+	t->piece.tail_stall_ns = stall_ns - stalled;
 	close_piece(t);
 	open_piece(t, mark->step, from);
 	identify(t, mark);
-	t->piece.ns[CAUSE_RUNNING] = running - stolen;
+	t->piece.ns[CAUSE_RUNNING] = rest - stalled;
 	t->piece.ns[CAUSE_STEAL] = stolen;
+	t->piece.ns[CAUSE_STALL] = stalled;
 }
 
 /* Deschedules of the process's unmarked threads count for the steps that are under way meanwhile.
@@ -151,17 +165,18 @@ static __always_inline bool is_counted(struct thread *t, struct process *process
 static __always_inline void settle(struct thread *t, struct task_struct *task, u64 until)
 {
 	struct stepmark_slot mark;
-	u64 steal_now = steal_clock(task), steal_ns = 0;
+	u64 steal_now = steal_clock(task), steal_ns = 0, stall_ns = t->stall_ns;
 
 	if (steal_now >= t->steal_ns)
 		steal_ns = steal_now - t->steal_ns;
 	else
 		count_lost(LOST_STEAL_BACKWARDS);
 	t->steal_ns = steal_now;
+	t->stall_ns = 0;
 
 	switch (read_mark(t, task, until, &mark)) {
 	case MARK_NEW:
-		turn_page(t, &mark, until, steal_ns);
+		turn_page(t, &mark, until, steal_ns, stall_ns);
 		break;
 	case MARK_TORN:
 		if (t->torn_seq != mark.seq) {
@@ -173,6 +188,7 @@ static __always_inline void settle(struct thread *t, struct task_struct *task, u
 	default:
 		book(t, t->on_cpu, since(t->at_ns, until));
 		take_steal(t, steal_ns);
+		take_stall(t, stall_ns);
 	}
 	if (steal_ns && is_counted(t, process_of(t)))
 		histogram_add(t->tenant_slot, CAUSE_STEAL, steal_ns);

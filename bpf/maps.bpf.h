@@ -16,6 +16,7 @@ struct thread {
 	u64 at_ns;          /* up to here its time is in the books; 0: nothing is known yet */
 	u64 woken_ns;       /* since when it is runnable; 0: it waits for something else */
 	u64 steal_ns;       /* steal clock of its CPU up to which steal is in the books */
+	u64 stall_ns;       /* for how long its CPU stood still, as far as not in the books */
 	u64 queued_ns;      /* since when it waits for the CPU `queued_on` */
 	u64 quota_clock_ns; /* that CPU's quota_clock() then */
 	u64 limited_ns;     /* what a quota had of the wait on CPUs that it was moved from */
@@ -65,10 +66,12 @@ struct run {
 };
 
 struct cpu {
-	u32 waiting;      /* tracked threads that wait for this CPU: only then are runs recorded */
-	u32 recorded;     /* runs ever recorded; the newest is at (recorded - 1) % NR_RUNS */
-	u64 irq_ns;       /* when the interrupt under way began; 0: none on a tracked thread */
-	u64 quota_hit_ns; /* when a thread last left because its group's quota was used up, */
+	u32 waiting;     /* tracked threads that wait for this CPU: only then are runs recorded */
+	u32 recorded;    /* runs ever recorded; the newest is at (recorded - 1) % NR_RUNS */
+	u64 irq_ns;      /* when the interrupt under way began; 0: none on a tracked thread */
+	u64 irq_from_ns; /* the last interrupt of a tracked thread */
+	u64 irq_until_ns;
+	u64 quota_hit_ns;    /* when a thread last left because its group's quota was used up, */
 	u64 rt_limit_hit_ns; /* or the real-time budget; while `waiting` only */
 	struct run runs[NR_RUNS];
 } __attribute__((aligned(64)));
@@ -100,11 +103,27 @@ struct {
 	__uint(max_entries, 1 << 19);
 } outliers SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 18);
+} stalls SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, MAX_CPUS); /* cut to this machine's before load */
+	__type(key, u32);
+	__type(value, struct pulse);
+} pulses SEC(".maps");
+
 /* set before load: a single deschedule of at least this length is reported by itself */
 const volatile u64 outlier_ns = 1000000;
 
 /* set before load: whose fault shorter waits for a CPU are is not asked */
 const volatile u64 blame_ns = 20000;
+
+/* set before load: a hard timer that expires so late tells of a stall */
+const volatile u64 stall_ns = 1000000;
 
 u64 lost[NR_LOST];
 u64 tracked; /* threads with state now */

@@ -8,9 +8,11 @@
  *   irq and softirq hooks  time on the CPU that is not the thread's own
  *   sched_process_fork     a thread of a target starts: it is tracked from birth
  *   sched_process_exit     a thread ends: its last piece is closed
+ *   hrtimer_expire hooks   a CPU shows a sign of life, or comes back from a stall
  *   iter/task              the agent tags the threads of a target that run already
  */
 #include "ledger.bpf.h"
+#include "stall.bpf.h"
 #include "wait.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -146,6 +148,8 @@ static __always_inline int irq_ends(void)
 	settle(t, task, began_ns);
 	book(t, CAUSE_IRQ, since(began_ns, now));
 	t->at_ns = t->piece.until_ns = now;
+	cpu->irq_from_ns = began_ns;
+	cpu->irq_until_ns = now;
 	return 0;
 }
 
@@ -188,6 +192,18 @@ IRQ_HOOKS(local_timer)          /* x86: the tick */
 IRQ_HOOKS(call_function)        /* x86: TLB shootdowns and other work for many CPUs */
 IRQ_HOOKS(call_function_single) /* x86 */
 IRQ_HOOKS(ipi)                  /* arm64 */
+
+/* Timers. */
+
+SEC("tp_btf/hrtimer_expire_entry") int BPF_PROG(on_timer_expiry, struct hrtimer *timer)
+{
+	return timer_expires(timer);
+}
+
+SEC("tp_btf/hrtimer_expire_exit") int on_timer_expired(void *ctx)
+{
+	return timer_expired();
+}
 
 /* Targets. */
 

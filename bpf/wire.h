@@ -55,6 +55,7 @@ enum lost {
 	LOST_BLAME_OVERWRITTEN,  /* a wait longer than what its CPU remembers of its runners */
 	LOST_BLAME_MIGRATED,     /* a waiting thread was moved: who ran before that is not known */
 	LOST_STEAL_BACKWARDS,    /* a steal clock that ran backwards */
+	LOST_STALLS_RING_FULL,   /* a stall of a CPU found no room */
 	NR_LOST,
 };
 
@@ -72,10 +73,14 @@ enum limits {
 	HIST_SUB_SHIFT = 5,
 	HIST_BUCKETS = 832,
 	/* One histogram per tenant slot and cause of HIST_CAUSES; slot 0 is `other`. */
-	HIST_CAUSES = 5,   /* steal, preempted, runqueue, quota, rt_limit, in this order */
+	HIST_CAUSES = 6,   /* from CAUSE_STEAL to CAUSE_RT_LIMIT, in the order of the causes */
 	HIST_STRIDE = 833, /* the buckets, then the sum in ns */
+
+	NR_BEATS = 8, /* expiries of timers that a CPU remembers */
+	CPU_WORDS = MAX_CPUS / 64,
 };
 _Static_assert(HIST_BUCKETS == (HIST_MAX_SHIFT - HIST_MIN_SHIFT) << HIST_SUB_SHIFT, "buckets");
+_Static_assert(HIST_CAUSES == CAUSE_RT_LIMIT - CAUSE_STEAL + 1, "deschedules stand side by side");
 
 /* Who ran, or held, while a tracked thread waited. */
 struct runner {
@@ -104,8 +109,8 @@ struct wait {
  * OUTSIDE_NS while there are events. STEP_UNKNOWN: the thread was interrupted while it wrote a
  * mark, and no event told which one it was.
  *
- * From `until_ns` to the next mark the thread was on the CPU with no event but `tail_steal_ns`
- * that surfaced later: the agent, which knows the marks, adds that tail. */
+ * From `until_ns` to the next mark the thread was on the CPU with no event but `tail_steal_ns` and
+ * `tail_stall_ns` that surfaced later: the agent, which knows the marks, adds that tail. */
 #define STEP_UNKNOWN (~0ULL)
 #define OUTSIDE_NS 1000000000ULL
 
@@ -114,6 +119,7 @@ struct piece {
 	u64 from_ns;
 	u64 until_ns;
 	u64 tail_steal_ns;
+	u64 tail_stall_ns;
 	u64 ns[NR_CAUSES];
 	u32 process; /* index that the agent gave */
 	u32 slot;    /* of the mark page; STEPMARK_SLOTS: the thread has none */
@@ -142,6 +148,39 @@ struct outlier {
 	u32 cpu;
 	u32 tenant;
 	struct wait wait;
+};
+
+/* A CPU whose hard timers expired late by stall_ns or more: it stood still from some moment between
+ * `alive_ns` and `due_ns` to `end_ns`. The thread that was on it is charged `lost_ns`; `process` is
+ * 0 when that is nobody's. */
+struct stall {
+	u64 alive_ns;  /* the last sign of life before; 0: none for long, as of a CPU that sleeps */
+	u64 due_ns;    /* of the timer */
+	u64 end_ns;    /* when it expired */
+	u64 stolen_ns; /* what the steal clock tells of it */
+	u64 lost_ns;   /* what nothing else tells: without steal and interrupts */
+	u64 step;
+	u32 process;
+	u32 slot;
+	u32 tgid;
+	u32 tid;
+	u32 cpu;
+	u32 tenant;
+	u64 running[CPU_WORDS]; /* CPUs that showed a sign of life meanwhile, a bit each */
+};
+
+/* What a CPU's timers tell of it. */
+struct pulse {
+	u64 beats[NR_BEATS]; /* when timers expired, the newest at (count - 1) % NR_BEATS */
+	u64 count;
+	u64 expiries; /* of hard timers */
+	u64 late_ns;  /* by which they were late when that was no stall */
+	/* Of a timer that is late, while its function runs. */
+	u64 due_ns; /* 0: none is */
+	u64 end_ns; /* kept: what is up to then has been told */
+	u64 alive_ns;
+	u64 steal_ns; /* the steal clock before the kernel looks at it */
+	u64 reserved;
 };
 
 /* What the agent tells about a target process, under the index it gave. */

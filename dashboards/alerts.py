@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dashboards.promql import quoted, rate, selector, sum_by, top
+from dashboards.promql import quantile, quoted, rate, selector, sum_by, top
 from dashboards.rules import DRIFT, EXPLAINS_TAIL, P999_DESCHEDULE, RECORDS, STEP_RATIO, WINDOW
 from tracer.catalog import (
     BLAME,
@@ -19,6 +19,7 @@ from tracer.catalog import (
     OPTIONAL_CAPABILITIES,
     PLACEMENT_MISMATCH,
     PROBE_AVAILABLE,
+    STALL,
     STEAL,
     STEP_ELAPSED,
     TARGET_LOSSES,
@@ -64,6 +65,8 @@ def alerts(objectives: Objectives) -> tuple[Alert, ...]:
         _deschedule_spike(objectives),
         _cpu_budget_bites(objectives),
         _hypervisor_takes_cpu(objectives),
+        _cpu_stands_still(objectives),
+        _co_stop(objectives),
         _memory_drifts(),
         _loses_events(),
         _misses_processes(),
@@ -120,7 +123,7 @@ def _hypervisor_takes_cpu(objectives: Objectives) -> Alert:
     steal = _ask(top(1, rate(STEAL, WINDOW, matchers="%s")), "instance")
     return Alert(
         name="TailtraceHypervisorTakesCpu",
-        expression=_slow_by(objectives, "steal", "stall"),
+        expression=_slow_by(objectives, "steal"),
         # A live migration of the machine passes within minutes; an overcommitted host stays.
         hold="10m",
         # Nothing inside of the machine helps, so nobody needs to hurry.
@@ -130,6 +133,50 @@ def _hypervisor_takes_cpu(objectives: Objectives) -> Alert:
             "Steps {{ $labels.step }} of tenant {{ $labels.tenant }} on {{ $labels.instance }} are "
             f"slow by {{{{ $labels.cause }}}}. Taken from the CPU that lost most: {steal} in each "
             "second."
+        ),
+    )
+
+
+_TOGETHER = quoted("some", "all_but_one", "all")
+_STALLED = rate(STALL, WINDOW, "sum")
+_STALLED_TOGETHER = rate(STALL, WINDOW, "sum", f"scope=~{_TOGETHER}")
+_CO_STOPS = f"sum by (instance) ({_STALLED_TOGETHER}) > 0.5 * sum by (instance) ({_STALLED})"
+"""Most of the time that CPUs stand still, several do so at once."""
+
+
+def _length_of_stalls() -> str:
+    return _ask(quantile(0.9, f"sum by (le) ({rate(STALL, WINDOW, 'bucket', '%s')})"), "instance")
+
+
+def _cpu_stands_still(objectives: Objectives) -> Alert:
+    return Alert(
+        name="TailtraceCpuStandsStill",
+        expression=f"{_slow_by(objectives, 'stall')} unless on (instance) ({_CO_STOPS})",
+        # As with steal: what lasts is a host with too little for all.
+        hold="10m",
+        severity="warning",
+        summary="Single CPUs stand still during inference steps.",
+        description=(
+            "Steps {{ $labels.step }} of tenant {{ $labels.tenant }} on {{ $labels.instance }} are "
+            "slow because a CPU stands still under them, one at a time: nine of ten stalls are "
+            f"shorter than {_length_of_stalls()}."
+        ),
+    )
+
+
+def _co_stop(objectives: Objectives) -> Alert:
+    scope = _ask(top(1, rate(STALL, WINDOW, "sum", "%s")), "instance", show="scope")
+    return Alert(
+        name="TailtraceCoStop",
+        expression=f"{_slow_by(objectives, 'stall')} and on (instance) ({_CO_STOPS})",
+        # A snapshot or a migration stops a machine a few times and is over.
+        hold="10m",
+        severity="warning",
+        summary="CPUs stand still together during inference steps.",
+        description=(
+            "Steps {{ $labels.step }} of tenant {{ $labels.tenant }} on {{ $labels.instance }} are "
+            f"slow because several CPUs stand still at once, mostly {scope}: nine of ten stalls "
+            f"are shorter than {_length_of_stalls()}."
         ),
     )
 

@@ -24,10 +24,13 @@ from tracer.catalog import (
     NUMASTAT_PAGES,
     PLACEMENT_MISMATCH,
     PLACEMENT_PAGES,
+    STALL,
     STEAL,
     STEP_ELAPSED,
     STEP_SECONDS,
     TARGETS,
+    TIMER_EXPIRIES,
+    TIMER_LATE,
     Metric,
 )
 
@@ -60,6 +63,20 @@ def dashboard() -> Dashboard:
                 "Share of the CPU's time that the hypervisor took. " + STEAL.help,
                 SHARE,
                 ("CPU {{cpu}} {{instance}}", rate(STEAL, WINDOW, matchers=CHOSEN_NODES)),
+            ),
+            over_time(
+                "CPUs that stood still",
+                "Share of the time by which CPUs stood still together. " + STALL.help,
+                SHARE,
+                ("{{scope}} {{instance}}", rate(STALL, WINDOW, "sum", CHOSEN_NODES)),
+                stacked=True,
+            ),
+            heat_map("Stalls of CPUs", STALL.help, SECONDS, _sum(["le"], STALL, "bucket")),
+            over_time(
+                "Lateness of timers",
+                "Of a hard timer on average, stalls left out: what a CPU needs to answer.",
+                SECONDS,
+                ("CPU {{cpu}} {{instance}}", _each(TIMER_LATE, TIMER_EXPIRIES)),
             ),
             over_time(
                 "Remote allocations by node",
@@ -101,3 +118,8 @@ def _allocated(counters: str = "other|local") -> str:
 
 def _sum(labels: list[str], metric: Metric, part: str = "") -> str:
     return sum_by(labels, rate(metric, WINDOW, part, CHOSEN_NODES))
+
+
+def _each(total: Metric, number: Metric) -> str:
+    a, b = (rate(metric, WINDOW, matchers=CHOSEN_NODES) for metric in (total, number))
+    return f"{a} / {b}"

@@ -36,7 +36,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause("softirq", Group.ON_CPU, "deferred interrupt work that ran on top of the thread"),
     Cause("fault", Group.ON_CPU, "handling page faults, the part on the CPU"),
     Cause("steal", Group.ON_CPU, "the hypervisor ran something else on the CPU", deschedule=True),
-    Cause("stall", Group.ON_CPU, "the virtual CPU stood still without a steal clock", True),
+    Cause("stall", Group.ON_CPU, "the CPU stood still, and no steal clock says so", True),
     Cause("preempted", Group.WANTED, "another thread was put on the CPU", deschedule=True),
     Cause("runqueue", Group.WANTED, "woken, waiting for its turn on a CPU", deschedule=True),
     Cause("quota", Group.WANTED, "throttled: the group's CFS quota was used up", deschedule=True),
@@ -75,6 +75,7 @@ KERNEL_LOSSES: tuple[Loss, ...] = (
     Loss("blame_overwritten", "a wait longer than its CPU remembers who ran", falsifies=False),
     Loss("blame_migrated", "a waiting thread was moved: who ran before is not known", False),
     Loss("steal_backwards", "the hypervisor's steal clock ran backwards"),
+    Loss("stalls_ring_full", "a stall of a CPU found no room on its way to the agent"),
 )
 """In the order of ``enum lost``."""
 
@@ -96,6 +97,8 @@ AGENT_LOSSES: tuple[Loss, ...] = (
     Loss("piece_without_mark", "a piece of a ledger whose step was never marked as finished"),
     Loss("piece_step_unknown", "a piece of a stage that was never marked, given to its step"),
     Loss("steal_unplaced", "more steal at the end of a step than time on the CPU"),
+    Loss("stall_unplaced", "a longer stall at the end of a step than time on the CPU"),
+    Loss("stalls_not_kept", "stalls beyond those that are kept one by one", falsifies=False),
     Loss("ledger_beyond_step", "a step whose ledger has more time than its marks"),
     Loss("history_unwritten", "ten seconds that could not be written into recent history", False),
 )
@@ -145,6 +148,7 @@ CAPABILITIES: dict[str, str] = {
     "softirq": "time in deferred interrupt work",
     "gpu": "waits in an accelerator's driver",
     "steal": "time that the hypervisor took",
+    "stall": "time in which a CPU stood still, without a steal clock",
     "placement": "on which NUMA node memory is, against where threads run",
     "remote access": "which single accesses to memory went to another node",
     "marks": "steps that engines of any user mark",
@@ -153,6 +157,15 @@ CAPABILITIES: dict[str, str] = {
 OPTIONAL_CAPABILITIES = frozenset({"gpu", "steal", "placement", "remote access"})
 """Rightly missing on some machines: without a hypervisor nothing is stolen, with one node nothing
 is remote."""
+
+SCOPES: dict[str, str] = {
+    "one": "one CPU, while others ran",
+    "some": "several CPUs together, while others ran",
+    "all_but_one": "all CPUs that could tell but one",
+    "all": "several CPUs, and none was seen to run: the machine was stopped",
+    "unknown": "one CPU, and no other could tell",
+}
+"""Which CPUs stood still together."""
 
 
 class Type(StrEnum):
@@ -236,6 +249,24 @@ STEAL = Metric(
     ("cpu",),
     "Time the hypervisor ran something else on this CPU. Absent when it cannot be told.",
 )
+STALL = Metric(
+    "tailtrace_stall_seconds",
+    Type.HISTOGRAM,
+    ("scope",),
+    "Times in which CPUs stood still together, without what a steal clock tells of them.",
+)
+TIMER_LATE = Metric(
+    "tailtrace_timer_late_seconds_total",
+    Type.COUNTER,
+    ("cpu",),
+    "By how much hard timers expired late where that was too little for a stall.",
+)
+TIMER_EXPIRIES = Metric(
+    "tailtrace_timer_expiries_total",
+    Type.COUNTER,
+    ("cpu",),
+    "Hard timers that expired. A CPU on which none do cannot tell that it stood still.",
+)
 NUMASTAT_PAGES = Metric(
     "tailtrace_numastat_pages_total",
     Type.COUNTER,
@@ -316,6 +347,7 @@ LABELS: dict[str, str] = {
     "victim": "the tenant that waited",
     "aggressor": "who had the CPU: a tenant, a container or a pool of threads; or a limit's name",
     "cpu": "number of the CPU",
+    "scope": "which CPUs stood still together",
     "node": "number of the NUMA node",
     "counter": "`local` and `other`: for a CPU of this node, of another; `foreign`: wanted from it,"
     " served by another",

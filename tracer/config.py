@@ -268,6 +268,12 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     outlier_ms: float = 1.0
     """A single deschedule of at least this long is reported by itself."""
 
+    stall_ms: float = 1.0
+    """A hard timer that expires so late tells that its CPU stood still."""
+
+    stall_probe_hz: int = 0
+    """How often each CPU shows a sign of life besides the kernel's own; 0: only those."""
+
     listen: str = "127.0.0.1:9435"
     """Where metrics are served."""
 
@@ -293,6 +299,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         _require_range("window_seconds", self.window_seconds, 10, 3600)
         _require_range("drain_ms", self.drain_ms, 20, 5000)
         _require_range("outlier_ms", self.outlier_ms, 0.05, 60_000)
+        _require_range("stall_ms", self.stall_ms, 0.1, 1000)
+        _require_range("stall_probe_hz", self.stall_probe_hz, 0, 10_000)
         require(
             _split_address(self.listen) is not None,
             "listen",

@@ -82,6 +82,51 @@ class Aggressor:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StalledThread:
+    """A traced thread that was on a CPU when it stood still."""
+
+    tenant: str
+    pid: int
+    tid: int
+    step: int
+    """Its number; 0 for work in no step."""
+
+    cpu: int
+    lost_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stall:
+    """CPUs stood still, one or several together. Times are CLOCK_MONOTONIC."""
+
+    begin_ns: int
+    """In the middle of what is possible."""
+
+    uncertain_ns: int | None
+    """By how much the begin may be wrong; None where the CPUs may have slept before."""
+
+    end_ns: int
+    stolen_ns: int
+    """Of it, what the steal clock has at least."""
+
+    scope: str
+    """One of ``catalog.SCOPES``."""
+
+    cpus: tuple[int, ...]
+    running: tuple[int, ...]
+    """Other CPUs that are known to have run meanwhile."""
+
+    chance: float
+    """How likely as many CPUs would have stood still together by chance, each on its own."""
+
+    hit: tuple[StalledThread, ...]
+
+    @property
+    def lost_ns(self) -> int:
+        return self.end_ns - self.begin_ns - self.stolen_ns
+
+
 @dataclass(frozen=True, slots=True)
 class Histogram:
     """Counts over buckets with fixed edges, as Prometheus' classic histograms have them."""

@@ -34,7 +34,8 @@ def assert_lands_in(seconds: dict[str, float], cause: str, truth: float) -> None
 
 def slack(truth: float, trace: Trace, it: Victim) -> float:
     """1 % of what a spinning victim missed. It cannot tell a wait from a stop of the whole CPU."""
-    return 0.01 * truth + trace.seconds(it.pid)["steal"]
+    seconds = trace.seconds(it.pid)
+    return 0.01 * truth + seconds["steal"] + seconds["stall"]
 
 
 @pytest.mark.parametrize(

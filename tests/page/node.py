@@ -92,9 +92,13 @@ def summary(names: Names) -> Summary:
         recent=tuple(rows),
         blame=(),
         slowest=(slow,),
+        stalls=(),
+        longest_stalls=(),
         outside={},
         lost={"torn": 1, "ring_full": 0, "page_bad_magic": 7},
         cannot_tell={"stall": names.reason},
+        unix_offset_ns=0,
+        bare_metal=False,
     )
 
 

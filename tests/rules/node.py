@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from tracer.catalog import CAUSES, DESCHEDULE, DESCHEDULES, LOSSES, METRICS, Metric, Type
+from tracer.catalog import CAUSES, DESCHEDULE, DESCHEDULES, LOSSES, METRICS, SCOPES, Metric, Type
 from tracer.model import Exemplar, Family, Histogram
 
 EDGES = np.geomspace(1e-5, 1.28, 18)
@@ -29,6 +29,7 @@ LABEL_VALUES: dict[str, Sequence[str]] = {
     "version": ["0.1.0"],
     "capability": ["steal", "quota"],
     "source": ["rq"],
+    "scope": list(SCOPES),
     "reason": [loss.name for loss in LOSSES],
     "node": ["0", "1"],
     "counter": ["local", "other", "foreign"],

@@ -27,6 +27,7 @@ from tracer.catalog import (
     NUMASTAT_DRIFT,
     PLACEMENT_MISMATCH,
     PROBE_AVAILABLE,
+    STALL,
     STEAL,
     STEP_ELAPSED,
     STEP_SECONDS,
@@ -81,6 +82,14 @@ def spent(cause: str, seconds: float) -> Series:
 def descheduled(cause: str, seconds: float, below: Mapping[str, float]) -> Series:
     waits = histogram(DESCHEDULE, below, tenant="chat", cause=cause)
     return merged(spent(cause, seconds), waits)
+
+
+def stalls(scope: str, seconds: float) -> Series:
+    """Seconds a second, in stalls of 0.1 to 0.5 s."""
+    return merged(
+        histogram(STALL, {"0.1": 0, "0.5": seconds / 0.3}, scope=scope),
+        series(STALL, seconds, "_sum", scope=scope),
+    )
 
 
 def blamed(**seconds: float) -> Series:
@@ -228,6 +237,32 @@ CASES: dict[str, tuple[Series, dict[str, Firing]]] = {
         merged(FAST, descheduled("steal", 0.15, LONG), series(STEAL, 0.2, cpu="0")),
         {},
     ),
+    "single CPUs stand still during slow steps": (
+        merged(SLOW, descheduled("stall", 0.15, LONG), stalls("one", 0.2), stalls("all", 0.1)),
+        {
+            "TailtraceDescheduleSpike": spike("stall"),
+            "TailtraceCpuStandsStill": Firing(
+                {**DECODE, "cause": "stall", "severity": "warning"},
+                "Steps decode of tenant chat on a are slow because a CPU stands still under them, "
+                "one at a time: nine of ten stalls are shorter than 460ms.",
+            ),
+        },
+    ),
+    "all CPUs stand still at once during slow steps": (
+        merged(SLOW, descheduled("stall", 0.15, LONG), stalls("one", 0.01), stalls("all", 0.3)),
+        {
+            "TailtraceDescheduleSpike": spike("stall"),
+            "TailtraceCoStop": Firing(
+                {**DECODE, "cause": "stall", "severity": "warning"},
+                "Steps decode of tenant chat on a are slow because several CPUs stand still at "
+                "once, mostly all: nine of ten stalls are shorter than 460ms.",
+            ),
+        },
+    ),
+    "all CPUs stand still at once while steps are fast enough": (
+        merged(FAST, descheduled("stall", 0.15, LONG), stalls("all", 0.3)),
+        {},
+    ),
     "memory of another node is given to threads here": (
         merged(up(1), drift(0.3), apart(chat=0.6, batch=0.1)),
         {
@@ -311,6 +346,7 @@ CASES: dict[str, tuple[Series, dict[str, Firing]]] = {
             *(spent(cause.name, 0) for cause in CAUSES),
             *(descheduled(cause, 0, {"0.1": 0, "0.5": 0}) for cause in DESCHEDULES),
             series(STEAL, 0, cpu="0"),
+            stalls("all", 0),
             *(series(LOST, 0, reason=loss.name) for loss in LOSSES),
             *(constant(PROBE_AVAILABLE, 1, capability=name, source="x") for name in CAPABILITIES),
         ),

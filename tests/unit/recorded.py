@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracer.catalog import CAUSES
+from tracer.catalog import CAUSES, DESCHEDULES, SCOPES
 from tracer.kernel.btf import wire
 from tracer.ledger.books import CAUSE_AT
 from tracer.ledger.histogram import BUCKETS, bucket_of
-from tracer.ledger.totals import DESCHEDULES, Totals
-from tracer.model import Names, Steps
+from tracer.ledger.totals import Totals
+from tracer.model import Names, Stall, StalledThread, Steps
 from tracer.record.increments import Increments
 from tracer.record.meta import Machine, MachineKind, Meta
 from tracer.record.window import Answer
@@ -49,6 +49,7 @@ class Drains:
             started_ns,
             cannot_tell=meta().cannot_tell,
             max_tenants=max_tenants,
+            unix_offset_ns=meta().started_unix_ns - meta().started_ns,
         )
         self.lost = {"mark_overrun": 0, "blame_migrated": 0}
         self.now_ns, self.number = started_ns, 0
@@ -72,12 +73,27 @@ class Drains:
             "memory": Answer({"segments": seconds // 30}, (f"{seconds // 30} segments",), 1),
         }
 
+    def stall(self):
+        begin_ns = self.now_ns - int(self.rng.integers(1, 100_000_000))
+        return Stall(
+            begin_ns=begin_ns,
+            uncertain_ns=[None, 2_000_000][self.rng.integers(0, 2)],
+            end_ns=self.now_ns,
+            stolen_ns=0,
+            scope=list(SCOPES)[self.rng.integers(0, len(SCOPES))],
+            cpus=(0, 3),
+            running=(1,),
+            chance=0.25,
+            hit=(StalledThread(tenant="chat", pid=7, tid=8, step=9, cpu=3, lost_ns=10),),
+        )
+
     def drain(self, n):
         rng, totals = self.rng, self.totals
         totals.add_steps(self.steps(n), self.now_ns)
         pieces = np.zeros(n, PIECE)
         pieces["ns"] = rng.integers(0, 1000, pieces["ns"].shape)
         totals.add_outside(pieces, rng.integers(0, 3, n).astype(np.int32))
+        totals.stalls.add([self.stall() for _ in range(rng.integers(0, 3))], self.now_ns)
         totals.add_queue_waits(rng.integers(0, 3, n).astype(np.int32), rng.integers(1, S, n))
         waits = rng.integers(1, S, n)
         at = rng.integers(0, 3, n), rng.integers(0, len(DESCHEDULES), n)

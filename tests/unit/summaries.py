@@ -60,7 +60,11 @@ SUMMARY = Summary(
     recent=(),
     blame=(BlameRow(victim="chat", aggressor="rl_sampling", cause="preempted", seconds=1.9),),
     slowest=(SLOW,),
+    stalls=(),
+    longest_stalls=(),
     outside={},
     lost={},
     cannot_tell={},
+    unix_offset_ns=0,
+    bare_metal=False,
 )

@@ -75,6 +75,14 @@ def test_ratios_are_taken_round_by_round():
     assert None is by_name["switch: ours, tracked / empty"].measured
 
 
+def test_a_timers_expiry_is_an_entry_and_an_exit():
+    table = rows({"ours, tracked": [{"timer": 50.0}, {"timer": 100.0}, {"timer": 60.0}]}, {})
+    by_name = {row.what: row for row in table}
+
+    share = by_name["timer: ours, tracked, of a CPU with 1,000 expiries a second"]
+    assert (pytest.approx(0.012), True) == (share.measured.median, share.kept)  # 2 x 60 ns x 1,000
+
+
 def test_a_peer_says_itself_why_it_does_not_run():
     said = """\
 modprobe: FATAL: Module kheaders not found

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from tests.trees import NAMES, plant, planted, write
+from tests.unit.summaries import DECODE, SUMMARY, by_cause
 from tracer.errors import UsageError
 from tracer.judge.doctor import HEIGHT, as_dict, as_lines, examine
 from tracer.judge.finding_lines import WIDTH
 from tracer.judge.findings import Sure, Weight
+from tracer.ledger.stalls import StallRow
 
 DECEPTIONS = {"single_core_sockets", "larger_than_a_socket", "one_node_on_large_machine"}
 PROCESS = {"flat_vm": [70], "two_sockets": [70]}
@@ -271,3 +274,38 @@ def test_this_machine_can_be_examined():
 
     assert diagnosis.machine.cpu_count > 0
     assert len(as_lines(diagnosis)) <= HEIGHT
+
+
+STALLED = replace(
+    SUMMARY,
+    rows=(replace(DECODE, tail=by_cause(running=10.0, stall=380.0, preempted=3.0, net=0.5)),),
+    stalls=(StallRow(scope="all", count=3, seconds=0.9, longest=0.4),),
+)
+
+
+def test_what_was_measured_says_what_carries_the_tail_and_what_can_help():
+    diagnosis = examine(*planted("flat_vm"), [70], STALLED)
+    text = " ".join(" ".join(as_lines(diagnosis)).split())
+
+    assert "chat decode: the tail is 383 ms longer than the median, carried by tier 0" in text
+    assert "stalls_of_all" in names(diagnosis)
+    assert "3 x the whole machine, 900 ms, longest 400 ms" in text
+    gains = {remedy.name: remedy.gain_at_most_ns.value for remedy in diagnosis.remedies[:2]}
+    assert gains["fewer virtual CPUs"] == 380_000_000
+    assert len(as_lines(diagnosis)) <= HEIGHT
+
+
+def test_what_was_measured_is_in_the_dictionary():
+    told = json.loads(json.dumps(as_dict(examine(*planted("flat_vm"), [70], STALLED))))
+
+    assert told["ranking"]["carrier"]["number"] == 0
+    assert told["ranking"]["tiers"][0]["ns"]["value"] == 380_000_000
+
+
+def test_a_quota_s_tail_is_no_stall_s():
+    throttled = replace(STALLED, rows=(replace(DECODE, tail=by_cause(running=10, quota=380)),))
+
+    diagnosis = examine(*planted("flat_vm"), [70], replace(throttled, stalls=()))
+
+    assert diagnosis.ranking.carrier.number == 1
+    assert not any(name.startswith("stalls") for name in names(diagnosis))

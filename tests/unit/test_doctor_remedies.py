@@ -11,6 +11,7 @@ from tracer.host.machine import Machine, Workload
 from tracer.judge.effects import Effect
 from tracer.judge.remedies import in_words, remedies
 from tracer.judge.tiers import rank
+from tracer.ledger.stalls import StallRow
 from tracer.ledger.summary import StepRow
 
 BARE, FEWER, STEAL = (
@@ -52,6 +53,29 @@ def ranked(cannot_tell=None, **ms):
         tail_count=10,
     )
     return rank(row, cannot_tell)
+
+
+def stalls(scope, seconds=1.0):
+    return [StallRow(scope=scope, count=3, seconds=seconds, longest=seconds / 2)]
+
+
+@pytest.mark.parametrize("scope", ["one", "some", "all_but_one"])
+def test_fewer_cpus_help_those_that_waited_for_cores(scope):
+    machine = Machine.read(*planted("kvm_guest"))
+
+    judged = {each.name: each for each in remedies(machine, [], None, stalls(scope))}[FEWER]
+
+    assert judged.effect is WORKS
+    assert "1.00 s" in judged.reason
+
+
+def test_fewer_cpus_do_not_help_a_machine_that_was_stopped_as_a_whole():
+    machine = Machine.read(*planted("kvm_guest"))
+
+    judged = {each.name: each for each in remedies(machine, [], None, stalls("all"))}[FEWER]
+
+    assert judged.effect is UNKNOWN
+    assert "at once" in judged.reason
 
 
 def test_the_scenario_s_matrix_in_the_flat_vm():

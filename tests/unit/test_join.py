@@ -30,11 +30,11 @@ def mark(number, begin, end, *, parent=0, target=1, slot=0, kind=0, shares=()):
     return done
 
 
-def piece(step, begin, until, *, target=1, slot=0, tail_steal=0, **causes):
+def piece(step, begin, until, *, target=1, slot=0, tail_steal=0, tail_stall=0, **causes):
     piece = np.zeros(1, PIECE)
     piece["step"], piece["from_ns"], piece["until_ns"] = step, begin, until
     piece["process"], piece["slot"], piece["tid"] = target, slot, 77
-    piece["tail_steal_ns"] = tail_steal
+    piece["tail_steal_ns"], piece["tail_stall_ns"] = tail_steal, tail_stall
     for cause, ns in causes.items():
         piece["ns"][0, CAUSE_AT[cause]] = ns
     return piece
@@ -195,6 +195,24 @@ def test_steal_beyond_the_time_on_the_cpu_is_counted(join, lost):
     assert Counter(steal_unplaced=1) == +lost
 
 
+def test_a_stall_after_the_last_event_is_the_steps(join, lost):
+    pieces = np.concatenate([WATCHED, piece(1, 100, 120, lock=20, tail_steal=30, tail_stall=40)])
+
+    steps = join.drain(mark(1, 100, 200), pieces, 300, ended=[1]).steps
+
+    assert ledger(steps) == {"lock": 20, "steal": 30, "stall": 40, "running": 10}
+    assert not +lost
+
+
+def test_a_stall_beyond_the_time_on_the_cpu_is_counted(join, lost):
+    pieces = np.concatenate([WATCHED, piece(1, 100, 180, lock=80, tail_steal=15, tail_stall=25)])
+
+    steps = join.drain(mark(1, 100, 200), pieces, 300, ended=[1]).steps
+
+    assert ledger(steps) == {"lock": 80, "steal": 15, "stall": 5}
+    assert Counter(stall_unplaced=1) == +lost
+
+
 def test_one_aggressor_in_two_pieces_is_one_aggressor(join):
     marks = np.concatenate([mark(2, 120, 160, parent=1), mark(1, 100, 200)])
     first, second = piece(1, 100, 110), piece(2, 120, 130)
@@ -314,6 +332,7 @@ any_pieces = st.lists(
         until=st.integers(0, 60),
         target=st.integers(1, 2),
         tail_steal=st.integers(0, 20),
+        tail_stall=st.integers(0, 20),
         net=st.integers(0, 60),
     ),
     min_size=1,

@@ -26,6 +26,7 @@ NAMES = PageNames(np.zeros((8, 256), np.int32), np.zeros((8, 256), np.int32))
 WANTED = ["preempted", "runqueue"]
 WAITS = ["quota", "lock", "io", "net", "sleep"]
 ON_CPU = ["irq", "softirq"]
+HIDDEN = ["steal", "stall"]
 
 untimed = settings(deadline=None, max_examples=50)
 
@@ -53,7 +54,7 @@ class Thread:
         self.marks: list[tuple[int, np.ndarray]] = []  # when readable, what
         self.pieces: list[tuple[int, np.ndarray]] = []
         self.outside = Counter()
-        self.since, self.changed, self.pending_steal = self.now, False, 0
+        self.since, self.changed, self.hidden = self.now, False, Counter()
         self.piece = self._new_piece(self.now)
 
     # What the engine does.
@@ -83,11 +84,11 @@ class Thread:
         if not self.open and cause != "running":
             self.outside[cause] += ns
 
-    def steal(self, ns: int) -> None:
+    def take_cpu(self, cause: str, ns: int) -> None:
         """Not seen before the next event. Which mark it fell into must be certain."""
         if not self.changed:
-            self.spend("steal", ns)
-            self.pending_steal += ns
+            self.spend(cause, ns)
+            self.hidden[cause] += ns
 
     def event(self, cause: str, ns: int) -> None:
         self._settle()
@@ -103,14 +104,17 @@ class Thread:
 
     def _settle(self) -> None:
         if self.changed:
-            self.piece["tail_steal_ns"], self.pending_steal = self.pending_steal, 0
+            for cause, ns in self.hidden.items():
+                self.piece[f"tail_{cause}_ns"] = ns
+            self.hidden.clear()
             self._emit()
             self.piece = self._new_piece(self.since)
             self.changed = False
-        ran = self.now - int(self.piece["until_ns"][0]) - self.pending_steal
+        ran = self.now - int(self.piece["until_ns"][0]) - self.hidden.total()
         self.piece["ns"][0, CAUSE_AT["running"]] += ran
-        self.piece["ns"][0, CAUSE_AT["steal"]] += self.pending_steal
-        self.pending_steal = 0
+        for cause, ns in self.hidden.items():
+            self.piece["ns"][0, CAUSE_AT[cause]] += ns
+        self.hidden.clear()
 
     def _emit(self) -> None:
         self.pieces.append((self.now, self.piece))
@@ -155,7 +159,7 @@ class Thread:
                     self.end()
                     self.begin()
                 case 5:
-                    self.steal(self.rng.randrange(1, 500))
+                    self.take_cpu(self.rng.choice(HIDDEN), self.rng.randrange(1, 500))
                 case 6:
                     self.event(self.rng.choice(ON_CPU), self.rng.randrange(1, 300))
                 case 7:
@@ -272,7 +276,8 @@ def test_what_happens_in_no_step_is_outside(seed):
     outside = Counter()
     for thread in threads:
         outside += thread.outside
-    del outside["steal"]  # the tail of a piece outside has no end that is looked for
+    for cause in HIDDEN:
+        del outside[cause]  # the tail of a piece outside has no end that is looked for
     sums = dict(zip((c.name for c in CAUSES), closed.outside["ns"].sum(axis=0), strict=True))
     assert outside == {name: int(sums[name]) for name in outside}
 
@@ -293,7 +298,8 @@ def test_a_dropped_piece_makes_its_span_look_undisturbed(seed):
         for _, piece in dropped:
             if piece["step"] and mark.begin <= piece["from_ns"][0] < steps.end_ns[row]:
                 hidden[row] += piece["ns"][0].astype(np.int64)
-                hidden[row, CAUSE_AT["steal"]] += int(piece["tail_steal_ns"][0])
+                for cause in HIDDEN:
+                    hidden[row, CAUSE_AT[cause]] += int(piece[f"tail_{cause}_ns"][0])
     hidden[:, CAUSE_AT["running"]] = 0
     expected = ledgers(true_of(steps, threads)) - hidden
     expected[:, CAUSE_AT["running"]] += hidden.sum(axis=1)

@@ -101,9 +101,16 @@ def test_one_cause_that_cannot_be_told_leaves_the_other():
 
 
 def test_bare_metal_has_no_hypervisor_that_cannot_be_told():
-    ranking = rank(row({"running": 1}, {"running": 9}), BLIND, bare_metal=True)
+    no_clock = {"steal": "no hypervisor that could steal"}
+    ranking = rank(row({"running": 1}, {"running": 9}), no_clock, bare_metal=True)
 
     assert (Known(0), 0) == (ranking.tiers[0].ns, ranking.tiers[0].at_most_ns)
+
+
+def test_on_bare_metal_a_stall_is_the_firmwares_or_has_interrupts_off():
+    ranking = rank(row({"running": 1}, {"running": 1, "stall": 9}), bare_metal=True)
+
+    assert "carried by tier 0, firmware, or interrupts off: 9.00 ms" in next(as_lines(ranking))
 
 
 def test_waits_for_others_are_of_no_tier():

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tracer import catalog
+from tracer.catalog import DESCHEDULES
 from tracer.kernel.btf import wire
 from tracer.ledger.books import CAUSE_AT
 from tracer.ledger.families import families
 from tracer.ledger.histogram import BUCKETS, EDGES_SECONDS, bucket_of
 from tracer.ledger.summary import summarise
-from tracer.ledger.totals import DESCHEDULES, MAX_KINDS, Totals
+from tracer.ledger.totals import MAX_KINDS, Totals
 from tracer.model import Names, Steps
 
 MS = 1_000_000
@@ -185,7 +186,7 @@ def test_a_counter_never_falls_and_the_overlap_is_counted(totals):
 def test_a_cause_that_cannot_be_told_has_no_row(names):
     totals = Totals(names, comms, 0, cannot_tell={"steal": "no steal clock"})
     totals.add_steps(steps([10]), S)
-    totals.add_deschedules(["chat"], np.zeros((1, 5, BUCKETS + 1), np.uint64), S)
+    totals.add_deschedules(["chat"], np.zeros((1, 6, BUCKETS + 1), np.uint64), S)
 
     assert ("chat", "decode", "steal") not in rows(totals, catalog.STEP_SECONDS)
     assert ("chat", "steal") not in rows(totals, catalog.DESCHEDULE)
@@ -234,9 +235,10 @@ def test_recent_rows_are_those_of_the_window_with_their_whole_ledgers(totals):
 
 def test_deschedules_are_cumulative_and_their_p999_is_of_the_window(totals):
     table = np.zeros((2, len(DESCHEDULES), BUCKETS + 1), np.uint64)
-    table[0, 1, bucket_of(400 * MS)], table[0, 1, BUCKETS] = 1, 400 * MS
+    preempted, runqueue = DESCHEDULES.index("preempted"), DESCHEDULES.index("runqueue")
+    table[0, preempted, [bucket_of(400 * MS), BUCKETS]] = 1, 400 * MS
     totals.add_deschedules(["chat"], table, 1 * S)
-    table[0, 2, bucket_of(5 * MS)], table[0, 2, BUCKETS] = 10, 50 * MS
+    table[0, runqueue, [bucket_of(5 * MS), BUCKETS]] = 10, 50 * MS
     table[1, 0, bucket_of(1 * MS)], table[1, 0, BUCKETS] = 3, 3 * MS
     totals.add_deschedules(["chat", "batch"], table, 30 * S)
 

@@ -31,6 +31,7 @@ from tracer.config import Config
 from tracer.kernel.btf import Btf, wire
 from tracer.kernel.hooks import plan
 from tracer.kernel.trace import KernelTrace
+from tracer.ledger.costop import CoStops
 from tracer.ledger.families import families
 from tracer.ledger.join import Join
 from tracer.ledger.labels import Labels
@@ -39,7 +40,7 @@ from tracer.ledger.totals import Totals
 from tracer.memory.accesses import remote_accesses
 from tracer.model import Capability, Family, Names, Records, Steps, Target, join_records, take_rows
 from tracer.record.increments import Increments
-from tracer.record.meta import Meta
+from tracer.record.meta import MachineKind, Meta
 from tracer.record.window import Answer, Window
 from tracer.targets.cgroups import Cgroups
 from tracer.targets.pod_watch import PodWatch
@@ -51,10 +52,7 @@ _MOST_READ = 8192  # records: with more of them read, they are joined before the
 _VERSION = version("tailtrace")
 _STEP = wire().enum("stepmark_what")["STEPMARK_STEP"]
 
-_NOT_MEASURED = {
-    "fault": "page faults are not timed: their time on the CPU is in `running`",
-    "stall": "stops of a virtual CPU without a steal clock are not measured: they are in `running`",
-}
+_NOT_MEASURED = {"fault": "page faults are not timed: their time on the CPU is in `running`"}
 
 
 class Agent:
@@ -82,6 +80,8 @@ class Agent:
             self._plan,
             tenant_slots=config.tenants.max + 1,
             outlier_ns=int(config.outlier_ms * 1e6),
+            stall_ns=int(config.stall_ms * 1e6),
+            probe_hz=config.stall_probe_hz,
         )
         self._pods = PodWatch(config.kubelet)
         self._processes = Processes(config, pods=self._pods)
@@ -133,7 +133,10 @@ class Agent:
             cannot_tell=self._cannot_tell(),
             window_seconds=self._config.window_seconds,
             max_tenants=self._config.tenants.max,
+            bare_metal=self._machine.kind is MachineKind.BARE_METAL,
+            unix_offset_ns=time.time_ns() - time.monotonic_ns(),
         )
+        self._co_stops = CoStops(self._machine.cpus, self._totals.started_ns)
         self._join = Join(self._pages.page_names, self._totals.lost)
         self._increments = Increments(self._totals, {}, self._totals.started_ns)
         self._read: list[tuple[Records, Records]] = []
@@ -188,6 +191,7 @@ class Agent:
         fill = self._kernel.fill
         marks = self._pages.finished()
         self._read.append((marks, self._kernel.pieces()))
+        self._add_stalls()
         outliers = self._kernel.outliers()
         tenants = self._pages.page_names.tenants_of(outliers)
         self._totals.longest.add(outliers, tenants)
@@ -195,6 +199,12 @@ class Agent:
             self._observe_outliers(outliers, tenants)
         self._drain_seconds += time.perf_counter() - began
         return max(fill, self._pages.fill(marks))
+
+    def _add_stalls(self, last: bool = False) -> None:
+        stalls, now = self._kernel.stalls(), time.monotonic_ns()
+        whose = zip(self._pages.page_names.tenants_of(stalls), stalls["process"], strict=True)
+        tenants = [self.names.tenants[tenant] if process else "" for tenant, process in whose]
+        self._totals.stalls.add(self._co_stops.add(stalls, tenants, now, last), now)
 
     def join(self, gone: list[Target] | None = None, last: bool = False) -> None:
         """
@@ -208,6 +218,7 @@ class Agent:
         self._pages.forget(gone or [])
         if last:
             ended = list(self._pages.targets)
+            self._add_stalls(last)
         if self._read:
             marks, pieces = map(join_records, zip(*self._read, strict=True))
             self._read.clear()
@@ -250,7 +261,7 @@ class Agent:
         yield by_name(catalog.LOST, {loss.name: losses[loss.name] for loss in catalog.LOSSES})
         yield by_name(catalog.TARGETS, Counter(target.tenant for target in self.targets))
         yield from self.memory.families()
-        yield from machine_families(self._machine, _VERSION, self.capabilities)
+        yield from machine_families(self._machine, _VERSION, self.capabilities, self._kernel.pulses)
         yield from own_families(self._drain_seconds, self._kernel.run_times())
 
     def summary(self, now_ns: int | None = None) -> Summary:

@@ -102,14 +102,20 @@ def doctor(arguments: argparse.Namespace) -> int:
     """
     Say what this machine is, what on it lengthens tails or misleads, and which remedies can work.
 
-    Exits with 1 when something makes measurements of this machine misleading. With a recording it
-    is what this said where that was made.
+    With --tail, the recording of a run on this machine, also what carries its tail, and remedies
+    for that. Exits with 1 when something makes measurements of this machine misleading. With a
+    recording it is what this said where that was made.
     """
     if arguments.recording:
         command = DOCTOR_FULL if arguments.full else DOCTOR
         return print_answer(arguments.recording, command, arguments.json)
     targets = _processes(settings_of(arguments)).scan().new
-    found = physician.examine(pids=arguments.pid or [target.pid for target in targets])
+    pids = arguments.pid or [target.pid for target in targets]
+    measured = None
+    if arguments.tail:
+        with Recording.open(arguments.tail) as recording:
+            measured = recording.summary()
+    found = physician.examine(pids=pids, measured=measured)
     if arguments.json:
         print_json(physician.as_dict(found))
     else:

@@ -73,6 +73,9 @@ def _doctor(sub: Parser) -> None:
     sub.add_argument(
         "--pid", type=int, action="append", metavar="PID", help="not the targets, but this"
     )
+    sub.add_argument(
+        "--tail", type=Path, metavar="RECORDING", help="made here: also remedies for its tail"
+    )
 
 
 def _selftest(sub: Parser) -> None:

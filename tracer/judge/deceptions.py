@@ -163,7 +163,8 @@ def _silent_steal_clock(machine: Machine) -> Iterator[Finding]:
         Weight.MISLEADS if suspect else Weight.NOTE,
         Sure.CERTAIN if isinstance(steal, Known) else sure_if_unknown,
         f"{'no steal clock' if suspect else 'steal'}: {why(steal)}",
-        "a steal of 0 does not mean that nothing is stolen: what is stolen looks like running",
+        "a steal of 0 does not mean that nothing is stolen: below the length of a stall, 1 ms, what"
+        " is stolen looks like running",
         _for_vendor(machine, _SHOW_STEAL, "load the host and look at steal in /proc/stat again"),
     )
 

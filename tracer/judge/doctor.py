@@ -19,8 +19,11 @@ from tracer.judge.finding_lines import finding_lines, wrapped
 from tracer.judge.findings import Finding, Weight
 from tracer.judge.hindrances import budget_in_words, enforced_budget, hindrances
 from tracer.judge.remedies import Remedy, in_words, remedies
-from tracer.judge.tiers import Ranking
+from tracer.judge.stalls import findings as stall_findings
+from tracer.judge.tiers import Ranking, rank_tails
+from tracer.judge.tiers import verdict as verdict_on
 from tracer.judge.words import count
+from tracer.ledger.summary import Summary
 
 HEIGHT = 40
 
@@ -32,9 +35,11 @@ class Diagnosis:
     """The processes that were looked at besides the machine."""
 
     findings: tuple[Finding, ...]
-    """Most important first."""
+    """Most important first: what was measured before what may be."""
 
     remedies: tuple[Remedy, ...]
+    ranking: Ranking | None = None
+    """Of the tail that the remedies are for."""
 
     @property
     def misleading(self) -> bool:
@@ -46,12 +51,13 @@ def examine(
     proc: Path = Path("/proc"),
     sys: Path = Path("/sys"),
     pids: Sequence[int] = (),
-    ranking: Ranking | None = None,
+    measured: Summary | None = None,
 ) -> Diagnosis:
     """
     Look at the machine below ``proc`` and ``sys``, and at these processes on it.
 
-    :param ranking: of the tail that the remedies are for
+    :param measured: on this machine: the remedies are for the tail that took most time, and stalls
+        are findings
     :raises UsageError: there is no such process
     """
     if gone := next((pid for pid in pids if not (proc / str(pid)).is_dir()), None):
@@ -59,11 +65,15 @@ def examine(
     machine = Machine.read(proc, sys)
     workloads = tuple(Workload.read(pid, proc, sys) for pid in pids)
     found = [*deceptions(machine), *hindrances(machine, workloads)]
+    seen = stall_findings(measured) if measured else ()
+    tails = rank_tails(measured) if measured else []
+    ranking = tails[0][1] if tails else None
     return Diagnosis(
         machine,
         workloads,
-        tuple(sorted(found, key=lambda finding: -finding.weight)),
-        tuple(remedies(machine, workloads, ranking)),
+        (*seen, *sorted(found, key=lambda finding: -finding.weight)),
+        tuple(remedies(machine, workloads, ranking, measured.stalls if measured else ())),
+        ranking,
     )
 
 
@@ -99,6 +109,8 @@ def _head(diagnosis: Diagnosis) -> Iterator[str]:
     yield f"tailtrace: {verdict}"
     yield from wrapped("machine  ", "; ".join(_machine(diagnosis.machine)))
     yield from wrapped("limits   ", "; ".join(_limits(diagnosis.machine)))
+    if tail := diagnosis.ranking:
+        yield from wrapped("tail     ", f"{tail.tenant} {tail.step}: {verdict_on(tail)}")
     yield ""
 
 
@@ -178,7 +190,7 @@ def _facts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield path, value
     elif is_dataclass(value):
         for field in fields(value):
-            if field.name not in ("findings", "remedies"):
+            if field.name not in ("findings", "remedies", "ranking"):
                 name = f"{path}.{field.name}" if path else field.name
                 yield from _facts(name, getattr(value, field.name))
     elif isinstance(value, tuple):

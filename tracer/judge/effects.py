@@ -11,10 +11,12 @@ from tracer.host.facts import Known, Unknown, value_of
 from tracer.host.machine import Machine, Workload
 from tracer.judge.deceptions import too_large_for_a_socket
 from tracer.judge.hindrances import budget_in_words, enforced_budget
-from tracer.judge.words import count
+from tracer.judge.words import count, duration
+from tracer.ledger.stalls import StallRow
 
 _IN_HERE = "against other threads in here; the hypervisor stops any CPU all the same"
 _NO_HYPERVISOR = "there is no hypervisor"
+_WAITS_FOR_CORES = frozenset({"one", "some", "all_but_one"})
 _SMALL_BUDGET = 0.9  # of a period: the kernel's own default is 0.95
 
 
@@ -37,6 +39,8 @@ class Patient:
 
     machine: Machine
     workloads: Sequence[Workload]
+    stalls: Sequence[StallRow] = ()
+    """That were measured, most time first."""
 
     @property
     def is_single(self) -> bool:
@@ -80,6 +84,13 @@ def fewer_cpus(on: Patient) -> Judgement:
         return _without_hypervisor(on)
     if too_large_for_a_socket(on.machine):
         return _works("it then fits a socket, and borrows no cores of a neighbour's")
+    if waits := [row for row in on.stalls if row.scope in _WAITS_FOR_CORES]:
+        seconds = duration(sum(row.seconds for row in waits))
+        return _works(
+            f"some of its CPUs stood still for {seconds} while others ran: fewer wait less"
+        )
+    if on.stalls and on.stalls[0].scope == "all":
+        return _unknown("all of its CPUs stood still at once: they did not wait for each other")
     return _unknown("what else the host runs cannot be seen from in here")
 
 

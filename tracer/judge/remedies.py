@@ -11,6 +11,7 @@ from tracer.judge import effects
 from tracer.judge.effects import Effect, Patient
 from tracer.judge.tiers import Ranking
 from tracer.judge.words import CAUSES
+from tracer.ledger.stalls import StallRow
 
 _NOTHING = 0.01  # part of what the tail takes longer that is not worth work
 
@@ -28,10 +29,18 @@ class Remedy:
 
 
 def remedies(
-    machine: Machine, workloads: Sequence[Workload], ranking: Ranking | None = None
+    machine: Machine,
+    workloads: Sequence[Workload],
+    ranking: Ranking | None = None,
+    stalls: Sequence[StallRow] = (),
 ) -> list[Remedy]:
-    """Those against the highest tiers first. With a ranking, for the tail that it ranks."""
-    patient = Patient(machine, workloads)
+    """
+    Those against the highest tiers first.
+
+    :param ranking: of the tail that they are for
+    :param stalls: that were measured on the machine
+    """
+    patient = Patient(machine, workloads, stalls)
     found = (
         Remedy(name, acts_on, judged.effect, judged.reason, _gain(acts_on, ranking))
         for name, acts_on, judge in _REMEDIES

@@ -11,10 +11,10 @@ from typing import Any
 
 from tracer import catalog
 from tracer.catalog import Group
-from tracer.judge import tiers
+from tracer.judge import stalls, tiers
 from tracer.judge.explain import excess, sentence
 from tracer.judge.words import CAUSES, clipped, compact, count, duration, percent, wrapped
-from tracer.ledger.summary import ByCause, StepRow, Summary
+from tracer.ledger.summary import ByCause, Summary
 
 _ROWS, _TAILS, _CAUSES, _BLAMES, _SLOWEST = 12, 3, 4, 8, 5  # what fits one screen
 _SHOWN = Group.ON_CPU, Group.WANTED, Group.WAITED
@@ -28,7 +28,7 @@ def as_dict(summary: Summary) -> dict[str, Any]:
 
 def report(summary: Summary) -> list[str]:
     """Lines of at most WIDTH columns."""
-    return _screen(summary, _header, _table, _tails, _blame, _slowest, _absent)
+    return _screen(summary, _header, _tails, _stalls, _table, _blame, _slowest, _absent)
 
 
 def top(summary: Summary) -> list[str]:
@@ -81,17 +81,21 @@ def _table(summary: Summary) -> Iterator[str]:
 
 
 def _tails(summary: Summary) -> Iterator[str]:
-    rows = [row for row in summary.rows if _tail_seconds(row) > 0]
-    if not rows:
+    rankings = tiers.rank_tails(summary)[:_TAILS]
+    if not rankings:
         return
     yield "Where the tail went: the average step beyond P99, against a median one"
-    for row in sorted(rows, key=_tail_seconds, reverse=True)[:_TAILS]:
+    for row, ranking in rankings:
         longer = sum(row.tail.values()) - sum(row.typical.values())
         name = f"{clipped(row.tenant, 24)} {clipped(row.step, 24)}"
-        ranking = tiers.rank(row, summary.cannot_tell)
         yield from wrapped(f"{name}, {count(row.tail_count, 'step')}: {tiers.verdict(ranking)}")
         for cause, seconds in excess(row.tail, row.typical)[:_CAUSES]:
             yield f"  {duration(seconds):>8} {percent(seconds, longer):>6}  {CAUSES[cause]}"
+
+
+def _stalls(summary: Summary) -> Iterator[str]:
+    for line in stalls.as_lines(summary):
+        yield from wrapped(line.strip(), indent="  " if line.startswith(" ") else "")
 
 
 def _blame(summary: Summary) -> Iterator[str]:
@@ -127,8 +131,3 @@ def _of(seconds: ByCause, group: Group) -> float:
 
 def _of_all(summary: Summary, group: Group) -> float:
     return sum(_of(row.seconds, group) for row in summary.rows if not row.is_stage)
-
-
-def _tail_seconds(row: StepRow) -> float:
-    """What all steps of the tail together took longer than median ones."""
-    return row.tail_count * (sum(row.tail.values()) - sum(row.typical.values()))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tracer.host.facts import Fact, Known, Unknown, value_of
 from tracer.judge.words import CAUSES, duration, percent
-from tracer.ledger.summary import ByCause, StepRow
+from tracer.ledger.summary import ByCause, StepRow, Summary
 
 CARRIES = 0.25
 """Part of what the tail takes longer from which on a tier carries it: less is not where to begin,
@@ -35,6 +35,9 @@ class Tier:
 
 
 HYPERVISOR = Tier(0, "hypervisor", ("steal", "stall"))
+FIRMWARE = Tier(0, "firmware, or interrupts off", HYPERVISOR.causes)
+"""What the hypervisor's place is, where there is none."""
+
 TIERS = (
     HYPERVISOR,
     Tier(1, "limits and preemption", ("quota", "rt_limit", "preempted", "runqueue")),
@@ -109,22 +112,36 @@ def rank(
     ``row.tail`` minus ``row.typical``, by tier.
 
     :param cannot_tell: causes that the machine cannot tell -> the reason
-    :param bare_metal: known to have no hypervisor, so none takes time that cannot be told
+    :param bare_metal: known to have no hypervisor, so none steals
     """
     excess = {cause: round((row.tail[cause] - row.typical[cause]) * 1e9) for cause in row.tail}
     longer = sum(excess.values())
     untold = {
         cause: reason
         for cause, reason in (cannot_tell or {}).items()
-        if not (bare_metal and cause in HYPERVISOR.causes)
+        if not (bare_metal and cause == "steal")
     }
     tiers = tuple(
         _measured(tier, excess, untold)
         if tier.causes
         else _bounded(tier, row.tail, _inside_running_ns(excess))
-        for tier in TIERS
+        for tier in (FIRMWARE if bare_metal else HYPERVISOR, *TIERS[1:])
     )
     return Ranking(row.tenant, row.step, longer, excess, untold, tiers, _carrier(tiers, longer))
+
+
+def rank_tails(summary: Summary) -> list[tuple[StepRow, Ranking]]:
+    """Of all kinds of steps that have a tail, most time in tails first."""
+    tails = [row for row in summary.rows if _tail_seconds(row) > 0]
+    return [
+        (row, rank(row, summary.cannot_tell, bare_metal=summary.bare_metal))
+        for row in sorted(tails, key=_tail_seconds, reverse=True)
+    ]
+
+
+def _tail_seconds(row: StepRow) -> float:
+    """What all steps of the tail together took longer than median ones."""
+    return row.tail_count * (sum(row.tail.values()) - sum(row.typical.values()))
 
 
 def as_lines(ranking: Ranking) -> Iterator[str]:
@@ -161,7 +178,7 @@ def _measured(tier: Tier, excess: Mapping[str, int], cannot_tell: Mapping[str, s
     told = [cause for cause in tier.causes if cause not in cannot_tell]
     missing = "; ".join(f"{c}: {cannot_tell[c]}" for c in tier.causes if c in cannot_tell)
     ns = sum(excess[cause] for cause in told)
-    if tier is not HYPERVISOR or not missing:
+    if tier.number != HYPERVISOR.number or not missing:
         return TierTime(tier, Known(ns, f"without {missing}" if missing else ""), max(0, ns))
     # A limit that cannot be told looks like preemption, of the same tier; a hypervisor does not.
     at_most = max(0, ns) + max(0, excess["running"])

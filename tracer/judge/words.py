@@ -13,7 +13,7 @@ CAUSES: dict[str, str] = {
     "softirq": "in soft interrupts",
     "fault": "handling page faults",
     "steal": "stolen by the hypervisor",
-    "stall": "stalled with its virtual CPU",
+    "stall": "stalled with its CPU",
     "preempted": "preempted",
     "runqueue": "in the run queue",
     "quota": "throttled by the CPU quota",

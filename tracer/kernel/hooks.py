@@ -28,6 +28,7 @@ SCHEDULER = (
 )
 # Time the CPU spends in interrupts: the tracepoint pairs of which a kernel has some.
 INTERRUPTS = ("irq_handler", "local_timer", "call_function", "call_function_single", "ipi")
+TIMERS = ("on_timer_expiry", "on_timer_expired")
 _ACCELERATORS = ("nvidia", "drm", "kfd", "accel", "habanalabs", "neuron")
 _MAX_ACCELERATORS = 8  # NR_ACCELERATORS in bpf/wait.bpf.h
 
@@ -58,6 +59,7 @@ def plan(kernel: Btf, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> P
     """
     interrupts = [name for name in INTERRUPTS if kernel.tracepoint_arguments(f"{name}_entry")]
     hypervisor = Hypervisor.read(proc, sys)
+    stall = _stall(kernel, hypervisor)
     steal_source = _steal_source(kernel, proc, hypervisor)
     return Plan(
         steal_source,
@@ -66,6 +68,7 @@ def plan(kernel: Btf, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> P
             "on_softirq_entry",
             "on_softirq_exit",
             *(f"on_{name}_{end}" for name in interrupts for end in ("entry", "exit")),
+            *(TIMERS if stall.available else ()),
         ),
         constants={
             "has_prev_state": (kernel.tracepoint_arguments("sched_switch") or 0) >= 4,
@@ -78,6 +81,7 @@ def plan(kernel: Btf, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> P
             Capability("softirq", "tp_btf"),
             _gpu(proc),
             _steal(steal_source, hypervisor),
+            stall,
             _marks(proc),
         ),
     )
@@ -158,6 +162,14 @@ def _steal(source: str, hypervisor: Hypervisor) -> Capability:
         return Capability("steal", "none", why(hypervisor.steal_clock))
     unreadable = "CONFIG_PARAVIRT_TIME_ACCOUNTING or CONFIG_KALLSYMS_ALL is needed to read it"
     return Capability("steal", source, unreadable if source == "none" else "")
+
+
+def _stall(kernel: Btf, hypervisor: Hypervisor) -> Capability:
+    if kernel.tracepoint_arguments("hrtimer_expire_entry") is None:
+        return Capability("stall", "none", "no hrtimer tracepoints in this kernel's BTF")
+    # Without a hypervisor, whatever keeps a CPU from its timers is nearer to it.
+    bare_metal = value_of(hypervisor.virtual) is False
+    return Capability("stall", "hrtimer: irqs_off or firmware" if bare_metal else "hrtimer")
 
 
 def _lists_symbol(proc: Path, symbol: str) -> bool:

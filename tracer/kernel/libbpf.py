@@ -7,6 +7,7 @@ from __future__ import annotations
 import ctypes as c
 import errno
 import os
+import struct
 from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,12 @@ from tracer.host.privileges import Privilege, in_words, lacking
 
 Pointer = c.c_void_p
 _LOG_SIZE = 1 << 16
+
+# include/uapi/linux/perf_event.h, PERF_ATTR_SIZE_VER0: type, size, config, sample_period, ...
+_PERF_EVENT_ATTR = struct.Struct("=IIQQ40x")
+_PERF_TYPE_SOFTWARE = 1  # whose config 0 is PERF_COUNT_SW_CPU_CLOCK
+_PERF_FLAG_FD_CLOEXEC = 8
+_PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 
 
 @cache
@@ -241,6 +248,23 @@ def _what_forbids() -> str:
     if missing := lacking(Privilege.BPF, Privilege.PERFMON):
         return f"the agent lacks {in_words(missing)}: grant that, or run it as root"
     return "capabilities suffice: a seccomp profile, a user namespace or lockdown forbids it"
+
+
+def expire_regularly(cpu: int, period_ns: int) -> int:
+    """Have a hard timer expire on a CPU, for nobody, until the returned descriptor is closed.
+
+    It is that of a ``cpu-clock`` event of perf_event_open(2) (perf_swevent_start_hrtimer), of
+    which nobody takes the samples.
+    """
+    attributes = _PERF_EVENT_ATTR.pack(_PERF_TYPE_SOFTWARE, _PERF_EVENT_ATTR.size, 0, period_ns)
+    number = _PERF_EVENT_OPEN.get(os.uname().machine)
+    if number is None:
+        raise UnavailableError(f"a timer on CPU {cpu}: not known how on {os.uname().machine}")
+    system_call = c.CDLL(None, use_errno=True).syscall
+    fd: int = system_call(number, attributes, -1, cpu, -1, _PERF_FLAG_FD_CLOEXEC)
+    if fd < 0:
+        raise UnavailableError(f"a timer on CPU {cpu}: {os.strerror(c.get_errno())}")
+    return fd
 
 
 def count_run_time() -> int:

@@ -5,6 +5,7 @@ The kernel side, loaded and attached: what the agent tells it and what it gets f
 from __future__ import annotations
 
 import mmap
+import os
 import struct
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -26,6 +27,7 @@ from tracer.model import Records
 _POSSIBLE_CPUS = Path("/sys/devices/system/cpu/possible")  # numbers, which may have gaps
 _PIECES_RING = 1 << 22  # bytes; as bpf/maps.bpf.h declares them
 _OUTLIERS_RING = 1 << 19
+_STALLS_RING = 1 << 18
 
 
 class KernelTrace:
@@ -35,8 +37,22 @@ class KernelTrace:
     Raises UnavailableError when the kernel refuses a program or the privileges do not suffice.
     """
 
-    def __init__(self, plan: Plan, tenant_slots: int, outlier_ns: int) -> None:
-        self._plan = plan
+    def __init__(
+        self,
+        plan: Plan,
+        tenant_slots: int,
+        outlier_ns: int,
+        *,
+        stall_ns: int = 1_000_000,
+        probe_hz: int = 0,
+    ) -> None:
+        """
+        :param outlier_ns: a single deschedule of at least this long is reported by itself
+        :param stall_ns: a hard timer that expires so late tells of a stall
+        :param probe_hz: how often a timer of our own expires on each CPU; 0: none does
+        """
+        self._plan, self._probe_hz = plan, probe_hz
+        self._probes: list[int] = []
         limits = wire().enum("limits")
         self._histograms_shape = (tenant_slots, limits["HIST_CAUSES"], limits["HIST_STRIDE"])
         self._object = libbpf.BpfObject(object_path(plan.stem))
@@ -44,7 +60,8 @@ class KernelTrace:
         self._object.resize_map("histograms", int(np.prod(self._histograms_shape)))
         self._cpus = 1 + max(parse_cpus(_POSSIBLE_CPUS.read_text()))
         self._object.resize_map("cpus", self._cpus)
-        self._set_constants({**plan.constants, "outlier_ns": outlier_ns})
+        self._object.resize_map("pulses", self._cpus)
+        self._set_constants({**plan.constants, "outlier_ns": outlier_ns, "stall_ns": stall_ns})
 
     def _set_constants(self, constants: Mapping[str, int | list[int]]) -> None:
         data = self._object.constants()
@@ -60,6 +77,7 @@ class KernelTrace:
             self._object.load()
             self._object.attach(self._plan.programs)
             self._map()
+            self._start_probes()
             undo.pop_all()
         return self
 
@@ -67,6 +85,11 @@ class KernelTrace:
         """Map what is shared with the kernel side."""
         self._pieces = self._ring("pieces", _PIECES_RING, "piece")
         self._outliers = self._ring("outliers", _OUTLIERS_RING, "outlier")
+        self._stalls = self._ring("stalls", _STALLS_RING, "stall")
+        fd = self._object.map_fd("pulses")
+        self.pulses: Records = _shared(fd, wire().dtype("pulse"), self._cpus)
+        """(CPUs,) ``struct pulse``, shared, cumulative."""
+
         processes, fd = wire().enum("limits")["MAX_PROCESSES"], self._object.map_fd("processes")
         self.processes: Records = _shared(fd, wire().dtype("process"), processes)
         """(MAX_PROCESSES,) ``struct process``, shared with the kernel side."""
@@ -82,6 +105,12 @@ class KernelTrace:
             for at, dtype in (variables["lost"], variables["tracked"])
         )
 
+    def _start_probes(self) -> None:
+        if not self._probe_hz:
+            return
+        for cpu in parse_cpus(Path("/sys/devices/system/cpu/online").read_text()):
+            self._probes.append(libbpf.expire_regularly(cpu, 1_000_000_000 // self._probe_hz))
+
     def _ring(self, name: str, size: int, record: str) -> Ring:
         return Ring(self._object.map_fd(name), size, wire().dtype(record))
 
@@ -91,6 +120,8 @@ class KernelTrace:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        while self._probes:
+            os.close(self._probes.pop())
         self._object.close()
 
     def follow(self, index: int, tgid: int) -> None:
@@ -112,10 +143,14 @@ class KernelTrace:
         """New single long deschedules (``struct outlier``)."""
         return self._outliers.drain()
 
+    def stalls(self) -> Records:
+        """New stalls of single CPUs (``struct stall``), in the order in which they ended."""
+        return self._stalls.drain()
+
     @property
     def fill(self) -> float:
-        """How full the fuller of the two rings is, 0 to 1."""
-        return max(self._pieces.fill, self._outliers.fill)
+        """How full the fullest ring is, 0 to 1."""
+        return max(self._pieces.fill, self._outliers.fill, self._stalls.fill)
 
     def lost(self) -> dict[str, int]:
         """What the kernel side could not count, by reason, since load."""

@@ -29,7 +29,8 @@ MAX_DEPTH = 32
 """Marks nested deeper are not delivered: a hostile page must not multiply our work."""
 
 CAUSE_AT = {cause.name: at for at, cause in enumerate(CAUSES)}
-_RUNNING, _STEAL, _UNEXPLAINED = (CAUSE_AT[name] for name in ("running", "steal", "unexplained"))
+_RUNNING, _UNEXPLAINED = CAUSE_AT["running"], CAUSE_AT["unexplained"]
+_FROM_OUTSIDE = ("steal", "stall")  # what a piece may have of the time after its last event
 _SUMMED = ("switches", "involuntary", "migrations", "helper_wait_ns", "blame_rest_ns")
 
 
@@ -73,12 +74,12 @@ def close(
     :param known_since: (n,) from when on a span of the mark's thread that has no piece ran
     :param tid: (n,) the mark's thread, where no piece tells it
     :param lost: is counted into: marks ``mark_too_deep``; pieces ``piece_step_unknown``, whose own
-        mark never came, so that the mark around it has them; pieces ``steal_unplaced``, with more
-        steal than time on the CPU after their last event
+        mark never came, so that the mark around it has them; pieces ``steal_unplaced`` and
+        ``stall_unplaced``, with more of it than time on the CPU after their last event
     :returns: the steps, and (p,) which pieces lie in one
     """
     line = Timeline.of(marks, pieces)
-    entries, steal_unplaced = _entries(line, known_since, pieces)
+    entries, unplaced = _entries(line, known_since, pieces)
     delivered = np.flatnonzero(line.depth() <= MAX_DEPTH)
     mark, piece = line.pairs(delivered)
     booked, labelled = np.zeros((2, len(pieces)), np.bool_)
@@ -86,7 +87,8 @@ def close(
     labelled[piece[marks["number"][mark] == pieces["step"][piece]]] = True
     lost["mark_too_deep"] += len(marks) - len(delivered)
     lost["piece_step_unknown"] += int((booked & ~labelled & ~is_torn(pieces)).sum())
-    lost["steal_unplaced"] += int((booked & steal_unplaced).sum())
+    for cause, pieces_with_more in unplaced.items():
+        lost[f"{cause}_unplaced"] += int((booked & pieces_with_more).sum())
 
     tid = tid.copy()
     tid[mark] = pieces["tid"][piece]
@@ -98,24 +100,29 @@ def close(
 
 def _entries(
     line: Timeline, known_since: NDArray[np.int64], pieces: Records
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+) -> tuple[NDArray[np.int64], dict[str, NDArray[np.bool_]]]:
     """
     What each point of the timeline stands for until the next: (2n + p, causes and _SUMMED). And
-    which pieces (p,) have more steal than time on the CPU after their last event.
+    by cause of _FROM_OUTSIDE which pieces (p,) have more of it than time on the CPU after their
+    last event.
     """
     ns, until = pieces["ns"].astype(np.int64), pieces["until_ns"].astype(np.int64)
     ns[:, _RUNNING] -= _before_torn(line, pieces)
     tail = np.maximum(after(line.ns)[line.piece] - until, 0)
-    tail_steal = pieces["tail_steal_ns"].astype(np.int64)
-    stolen = np.minimum(tail, tail_steal)
-    ns[:, _RUNNING] += tail - stolen
-    ns[:, _STEAL] += stolen
+    unplaced = {}
+    for cause in _FROM_OUTSIDE:
+        surfaced = pieces[f"tail_{cause}_ns"].astype(np.int64)
+        taken = np.minimum(tail, surfaced)
+        ns[:, CAUSE_AT[cause]] += taken
+        tail = tail - taken
+        unplaced[cause] = taken < surfaced
+    ns[:, _RUNNING] += tail
 
     entries = np.zeros((len(line.ns), len(CAUSES) + len(_SUMMED)), np.int64)
     entries[line.piece] = np.column_stack([ns, *(pieces[name] for name in _SUMMED)])
     without = ~line.is_piece & ~after(line.is_piece) & (line.thread == after(line.thread))
     entries[without, _RUNNING] = _undisturbed(line, known_since, until)[without]
-    return entries, stolen < tail_steal
+    return entries, unplaced
 
 
 def _undisturbed(

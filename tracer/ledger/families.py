@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from tracer import catalog
-from tracer.catalog import CAUSES
+from tracer.catalog import CAUSES, DESCHEDULES
 from tracer.ledger.histogram import BUCKETS, EDGES_SECONDS, coarsen
 from tracer.ledger.profile import Profile
-from tracer.ledger.totals import DESCHEDULES, Totals
+from tracer.ledger.totals import Totals
 from tracer.model import Exemplar, Family, Histogram
 
 Rows = dict[Sequence[str], float | Histogram]
@@ -56,6 +56,8 @@ def families(totals: Totals, now_ns: int, unix_seconds: float) -> Iterator[Famil
         EDGES_SECONDS,
     )
     yield from _deschedules(totals, now_ns, unix_seconds)
+    if "stall" not in totals.cannot_tell:
+        yield Family(catalog.STALL, totals.stalls.histograms(EDGES_SECONDS), EDGES_SECONDS)
 
 
 def _histograms(profile: Profile) -> Iterator[Histogram]:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from tracer.catalog import CAUSES
 from tracer.ledger.histogram import bucket_of_quantile, bucket_of_rank, quantile
+from tracer.ledger.stalls import StallRow
 from tracer.ledger.totals import Totals
-from tracer.model import Aggressor, Steps, take_rows
+from tracer.model import Aggressor, Stall, Steps, take_rows
 from tracer.targets.text import visible
 
 ByCause = Mapping[str, float]
@@ -141,12 +142,24 @@ class Summary:
     slowest: tuple[SlowStep, ...]
     """Slowest first; steps and stages."""
 
+    stalls: tuple[StallRow, ...]
+    """By scope, most time first."""
+
+    longest_stalls: tuple[Stall, ...]
+    """Longest first."""
+
     outside: Mapping[str, ByCause]
     """By tenant: what kernel events told of threads in no step."""
 
     lost: Mapping[str, int]
     cannot_tell: Mapping[str, str]
     """Causes that this machine cannot tell, each with the reason."""
+
+    unix_offset_ns: int
+    """What the wall clock showed more than CLOCK_MONOTONIC, when tracing began."""
+
+    bare_metal: bool
+    """Known to have no hypervisor."""
 
 
 def summarise(totals: Totals, lost: Mapping[str, int], now_ns: int) -> Summary:
@@ -166,6 +179,8 @@ def summarise(totals: Totals, lost: Mapping[str, int], now_ns: int) -> Summary:
         recent=tuple(sorted(_recent(totals, now_ns), key=lambda row: -sum(row.seconds.values()))),
         blame=tuple(sorted(blame, key=lambda row: -row.seconds)),
         slowest=() if slowest is None else _slow_steps(totals, slowest, rows),
+        stalls=totals.stalls.rows(),
+        longest_stalls=tuple(totals.stalls.longest),
         outside={
             name: _by_cause(totals.outside_seconds[number])
             for number, name in enumerate(totals.tenants.names)
@@ -173,6 +188,8 @@ def summarise(totals: Totals, lost: Mapping[str, int], now_ns: int) -> Summary:
         },
         lost={reason: n for reason, n in lost.items() if n},
         cannot_tell=dict(totals.cannot_tell),
+        unix_offset_ns=totals.unix_offset_ns,
+        bare_metal=totals.bare_metal,
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tracer.catalog import CAUSES
+from tracer.catalog import CAUSES, DESCHEDULES
 from tracer.ledger.blame import Blame, NameRunners
 from tracer.ledger.books import CAUSE_AT
 from tracer.ledger.histogram import BUCKETS
@@ -21,13 +21,11 @@ from tracer.ledger.labels import Labels
 from tracer.ledger.longest import LongestWaits
 from tracer.ledger.profile import Profile, Window
 from tracer.ledger.slowest import Slowest
+from tracer.ledger.stalls import StallTotals
 from tracer.model import Names, Records, Steps, take_rows
 
 MAX_KINDS = 64
 """Step kinds of one tenant."""
-
-DESCHEDULES = ("steal", "preempted", "runqueue", "quota", "rt_limit")
-"""The kernel side's histograms, in the order of HIST_CAUSES in bpf/wire.h."""
 
 _MERGE_AT = 32  # batches: merging each at once would copy the whole profile every time
 
@@ -54,14 +52,19 @@ class Totals:
         cannot_tell: Mapping[str, str],
         window_seconds: int = 60,
         max_tenants: int = 100,
+        bare_metal: bool = False,
+        unix_offset_ns: int = 0,
     ) -> None:
         """
         :param names: what the kinds and tenants of steps are numbers of; may grow
         :param cannot_tell: causes of which nobody knows that this machine can tell them, each with
             the reason
+        :param bare_metal: whether it is known to have no hypervisor
+        :param unix_offset_ns: what the wall clock shows more than CLOCK_MONOTONIC
         """
         self.names, self.started_ns, self._cannot_tell = names, started_ns, cannot_tell
         self.window_seconds = window_seconds
+        self.bare_metal, self.unix_offset_ns = bare_metal, unix_offset_ns
         self.lost: Counter[str] = Counter()
         """By reason. Besides what others count: ``ledger_beyond_step``, steps whose pieces
         have more time than the step."""
@@ -85,6 +88,7 @@ class Totals:
         self.blame = Blame(name_runners, max_tenants + 1)
         self.slowest = Slowest(window_seconds)
         self.longest = LongestWaits(window_seconds)
+        self.stalls = StallTotals(window_seconds, self.lost)
         self.window = Window(window_seconds, columns=0)
         """Wall times of steps by row."""
 

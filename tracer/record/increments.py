@@ -32,6 +32,7 @@ class _Sums:
     queue_waits: Profile
     deschedules: NDArray[np.uint64]
     blame: Mapping[tuple[str, str, str], float]
+    stalls: int
     lost: Mapping[str, int]
     outliers: int
 
@@ -46,6 +47,7 @@ class _Sums:
             totals.queue_waits,
             totals.deschedules,
             dict(totals.blame.seconds(totals.tenants.names)),
+            totals.stalls.number,
             dict(lost),
             totals.longest.seen,
         )
@@ -90,6 +92,7 @@ class Increments:
                 *self._totals.longest.since(before.outliers), self._totals.names
             ),
             answers={c: a for c, a in (answers or {}).items() if self._answers.get(c) != a},
+            stalls=self._totals.stalls.since(before.stalls),
             lost=_difference(now.lost, before.lost),
         )
         self._started_ns, self._before = now_ns, now

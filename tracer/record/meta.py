@@ -7,9 +7,10 @@ from typing import Annotated
 
 import msgspec
 
-from tracer.catalog import CAUSES
-from tracer.ledger.totals import DESCHEDULES
+from tracer.catalog import CAUSES, DESCHEDULES
 from tracer.model import Capability
+
+Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 
 class MachineKind(StrEnum):
@@ -43,10 +44,10 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
 
     window_seconds: Annotated[int, msgspec.Meta(ge=1, le=3600)]
     max_tenants: Annotated[int, msgspec.Meta(ge=1, le=1000)]
-    started_ns: int
+    started_ns: Nanoseconds
     """CLOCK_MONOTONIC, when the wall clock showed ``started_unix_ns``."""
 
-    started_unix_ns: int
+    started_unix_ns: Nanoseconds
     causes: tuple[str, ...] = tuple(cause.name for cause in CAUSES)
     """The order of columns by cause."""
 

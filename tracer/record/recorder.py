@@ -130,6 +130,8 @@ class Recorder:
             self._insert_row("outlier", number, place, _json(outlier))
         for command, answer in window.answers.items():
             self._insert_row("answer", command, number, _json(answer))
+        for place, stall in enumerate(window.stalls):
+            self._insert_row("stall", number, place, _json(stall))
         for reason, lost in window.lost.items():
             self._insert_row("lost", number, reason, lost)
 

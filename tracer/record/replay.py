@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tracer.catalog import CAUSES
+from tracer.catalog import CAUSES, DESCHEDULES
 from tracer.ledger.histogram import BUCKETS
 from tracer.ledger.profile import Profile
-from tracer.ledger.totals import DESCHEDULES, Totals
+from tracer.ledger.totals import Totals
 from tracer.model import Names, Records, Steps
-from tracer.record.meta import Meta
+from tracer.record.meta import MachineKind, Meta
 from tracer.record.outliers import restored as restored_outliers
 from tracer.record.slow_steps import RunnerNames, restored
 from tracer.record.window import RecordedStep, Window
@@ -74,6 +74,8 @@ class _Replayed:
             cannot_tell=meta.cannot_tell,
             window_seconds=window_seconds,
             max_tenants=meta.max_tenants,
+            bare_metal=meta.machine.kind is MachineKind.BARE_METAL,
+            unix_offset_ns=meta.started_unix_ns - meta.started_ns,
         )
 
     def add(self, window: Window) -> None:
@@ -87,6 +89,7 @@ class _Replayed:
         self._add_waits(window)
         self._add_slowest(window)
         self.totals.longest.add(*restored_outliers(window.outliers, self._names))
+        self.totals.stalls.add(window.stalls, window.ended_ns)
 
     def _add_steps(self, window: Window) -> None:
         totals, profiles = self.totals, [Profile.empty(len(CAUSES))]

@@ -15,11 +15,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tracer.catalog import CAUSES, LOSSES
+from tracer.catalog import CAUSES, DESCHEDULES, LOSSES, SCOPES
+from tracer.kernel.btf import wire
 from tracer.ledger.books import CAUSE_AT
 from tracer.ledger.histogram import BUCKETS
 from tracer.ledger.profile import Profile
-from tracer.ledger.totals import DESCHEDULES
+from tracer.model import Stall
 from tracer.record.cells import unpack, unpack_profile
 from tracer.record.meta import Meta
 from tracer.record.window import Answer, RecordedOutlier, RecordedStep, StepSums, Window
@@ -27,6 +28,8 @@ from tracer.targets.text import visible
 
 _NAME = 256  # characters of a name that are kept
 _LINE = 4096  # the same, of what a command said
+_LATEST = 1 << 63  # ns, by any clock: 292 years
+_MAX_CPUS = wire().enum("limits")["MAX_CPUS"]
 _REASONS = frozenset(loss.name for loss in LOSSES)
 
 
@@ -82,6 +85,7 @@ def read_window(database: sqlite3.Connection, number: int, meta: Meta, version: 
             _shown(command): _answer(answer)
             for command, answer in (rows("command, answer", "answer") if version > 1 else [])
         },
+        stalls=tuple(_stall(stall) for (stall,) in rows("stall", "stall")) if version > 1 else (),
         lost={_one_of(_REASONS, reason): n for reason, n in rows("reason, count", "lost")},
     )
 
@@ -137,6 +141,16 @@ def read_answers(database: sqlite3.Connection) -> dict[str, Answer]:
     """The last one of each command."""
     latest = "SELECT command, answer, max(window) FROM answer GROUP BY command"
     return {_shown(command): _answer(answer) for command, answer, _ in database.execute(latest)}
+
+
+def _stall(text: str) -> Stall:
+    stall = msgspec.convert(_shown(msgspec.json.decode(text)), Stall)
+    _one_of(SCOPES, stall.scope)
+    if not 0 <= stall.begin_ns <= stall.end_ns - stall.stolen_ns < _LATEST or stall.stolen_ns < 0:
+        raise ValueError(f"a stall from {stall.begin_ns} to {stall.end_ns}")
+    if max(map(len, (stall.cpus, stall.running, stall.hit))) > _MAX_CPUS:
+        raise ValueError(f"a stall of more than {_MAX_CPUS} CPUs")
+    return stall
 
 
 def _one_of(known: Collection[str], name: str) -> str:

@@ -81,7 +81,13 @@ TABLES = (
     answer TEXT NOT NULL,
     PRIMARY KEY (command, window)
 ) STRICT""",
+    """CREATE TABLE stall (
+    window INTEGER NOT NULL REFERENCES window ON DELETE CASCADE,
+    place INTEGER NOT NULL,
+    stall TEXT NOT NULL,
+    PRIMARY KEY (window, place)
+) STRICT""",
 )
 
-TABLES_OF = {1: TABLES[:-2], VERSION: TABLES}
+TABLES_OF = {1: TABLES[:-3], VERSION: TABLES}
 """By the version of the schema."""

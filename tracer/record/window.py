@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracer.ledger.profile import Profile
+from tracer.model import Stall
 
 WINDOW_SECONDS = 10
 
@@ -149,6 +150,9 @@ class Window:
 
     answers: Mapping[str, Answer]
     """By command, where the answer is not that of the window before."""
+
+    stalls: Sequence[Stall]
+    """That ended, in order."""
 
     lost: Mapping[str, int]
 

@@ -1,0 +1,152 @@
+"""
+Stalls that are inflicted from outside are found from inside, without a steal clock: how many, how
+long, of which CPUs, in which step. The tail that they make is the hypervisor's; one that a quota
+makes is not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lab import kernels, stall, vm
+from lab.stall import Interval
+from tests.lab.stalled_steps import CPU, NOTABLE_NS
+from tracer.judge.tiers import Ranking, rank_tails
+from tracer.model import Stall
+from tracer.record.recording import Recording
+
+pytestmark = pytest.mark.lab
+
+MS = 1_000_000
+ALL_MS = (3, 5, 8, 12, 20, 50, 100, 300) * 3
+ONE_MS = (5, 20, 100) * 2
+PAUSE_S = 0.2
+QUIET_S = 5.0
+
+
+@dataclass(frozen=True)
+class Run:
+    all_cpus: Sequence[Interval]
+    one_cpu: Sequence[Interval]
+    files: Path
+    gaps: Sequence[tuple[int, int]]
+    """What the thread on CPU saw: when it did not run."""
+
+    stalls: Sequence[Stall]
+
+    def found(self, truth: Interval) -> Stall | None:
+        """The stall that has most in common with it."""
+        common = {s: _common(s, truth.start_ns, truth.end_ns) for s in self.stalls}
+        best = max(common, key=lambda s: common[s])
+        return best if common[best] > 0 else None
+
+    def ranking(self, name: str) -> Ranking:
+        with Recording.open(self.files / name) as recording:
+            return rank_tails(recording.summary())[0][1]
+
+
+def _common(seen: Stall, begin_ns: int, end_ns: int) -> int:
+    return min(seen.end_ns, end_ns) - max(seen.begin_ns, begin_ns)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    directory = tmp_path_factory.mktemp("stall") / "run"
+    command = [sys.executable, "tests/lab/stalled_steps.py"]
+    with vm.booted(kernels.fetch("6.12"), "flat-vm", command, directory) as guest:
+        guest.wait_for_file("stalls.db.ready", timeout_s=120)
+        _ahead_of_other_load(guest)
+        time.sleep(QUIET_S)
+        all_cpus = [_paused(guest, ms) for ms in ALL_MS]
+        one_cpu = [_paused(guest, ms, CPU) for ms in ONE_MS]
+        time.sleep(2)
+        (guest.files / "enough").touch()
+        outcome = guest.wait()
+    assert outcome.status == 0, outcome.stderr
+    gaps = json.loads((outcome.files / "gaps.json").read_text())
+    with Recording.open(outcome.files / "stalls.db") as recording:
+        stalls = [seen for window in recording.windows() for seen in window.stalls]
+    return Run(all_cpus, one_cpu, outcome.files, gaps, stalls)
+
+
+def _ahead_of_other_load(guest: vm.Guest) -> None:
+    """Or this machine's scheduler takes CPUs away, too, and nobody writes that down."""
+    for thread in guest.emulator.threads():
+        os.sched_setscheduler(thread.id, os.SCHED_RR, os.sched_param(1))
+
+
+def _paused(guest: vm.Guest, ms: float, cpu: int | None = None) -> Interval:
+    time.sleep(PAUSE_S)
+    return (
+        stall.stall_all(guest, ms / 1e3) if cpu is None else stall.stall_one(guest, cpu, ms / 1e3)
+    )
+
+
+def test_every_stall_is_found_and_as_long_as_it_was(run: Run) -> None:
+    wrong = []
+    for truth in [*run.all_cpus, *run.one_cpu]:
+        length_ns = truth.end_ns - truth.start_ns
+        seen = run.found(truth)
+        allowed_ns = max(0.05 * length_ns, MS) + truth.uncertainty_ns
+        if seen is None or abs(seen.lost_ns - length_ns) > allowed_ns:
+            wrong.append((length_ns / MS, seen))
+    assert wrong == []
+
+
+def test_the_scope_is_right(run: Run) -> None:
+    assert {seen.scope for truth in run.all_cpus if (seen := run.found(truth))} == {"all"}
+    assert {seen.scope for truth in run.one_cpu if (seen := run.found(truth))} == {"one"}
+
+
+def test_a_stall_of_all_cpus_is_no_chance(run: Run) -> None:
+    for truth in run.all_cpus:
+        if (seen := run.found(truth)) and len(seen.cpus) > 2:
+            assert seen.chance < 1e-3
+
+
+def test_a_stall_is_the_steps_that_was_under_way(run: Run) -> None:
+    with Recording.open(run.files / "stalls.db") as recording:
+        slow = {step.number: step for w in recording.windows() for step in w.slowest}
+    long = [t for t in run.all_cpus if t.end_ns - t.start_ns > 45 * MS]
+    assert long
+    for truth in long:
+        seen = run.found(truth)
+        assert seen
+        (thread,) = seen.hit
+        step = slow[thread.step]
+        assert step.begin_ns < truth.start_ns + truth.uncertainty_ns
+        assert truth.end_ns - truth.uncertainty_ns < step.end_ns
+        assert step.ns["stall"] == pytest.approx(seen.lost_ns, rel=0.05, abs=2 * MS)
+
+
+def test_no_stall_is_told_that_the_thread_did_not_see(run: Run) -> None:
+    here = [seen for seen in run.stalls if CPU in seen.cpus]
+    unseen = [
+        seen
+        for seen in here
+        if not any(_common(seen, *gap) > min(seen.lost_ns, NOTABLE_NS) / 2 for gap in run.gaps)
+    ]
+    assert len(unseen) <= len(here) // 100
+
+
+def test_the_tail_is_the_hypervisors(run: Run) -> None:
+    ranking = run.ranking("stalls.db")
+
+    assert ranking.carrier
+    assert ranking.carrier.number == 0
+    assert ranking.excess_ns["stall"] > 0.8 * ranking.longer_ns
+
+
+def test_a_tail_that_a_quota_makes_is_not(run: Run) -> None:
+    ranking = run.ranking("quota.db")
+
+    assert ranking.carrier
+    assert ranking.carrier.number == 1

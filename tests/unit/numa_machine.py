@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import numpy as np
 from tracer.host.facts import Known
 from tracer.host.topology import Node
 from tracer.memory.pages import PAGE
+from tracer.memory.watch import Watch
 from tracer.model import Target
 
 NODES = (
@@ -97,6 +98,17 @@ class NumaMachine:
         allowed = f"Cpus_allowed_list:\t{cpus}\nMems_allowed_list:\t0-1\n"
         _write(directory / "status", allowed)
         _write(directory / "numa_maps", f"400000 {policy} file=/bin/engine mapped=1 N0=1\n")
+
+    def watch(self, clock: Callable[[], float], window: float = 60.0, pace: int = 0) -> Watch:
+        """``pace`` 0: however long a look takes here, the next is not held up."""
+        return Watch(
+            *(NODES, window, 32),
+            pace=pace,
+            ask=self.ask,
+            proc=self.proc,
+            sys=self.sys,
+            clock=clock,
+        )
 
     def ask(self, pid: int, addresses: np.ndarray) -> np.ndarray:
         """move_pages(2) in query mode."""

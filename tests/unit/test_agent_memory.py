@@ -7,13 +7,12 @@ import os
 import pytest
 
 from tests.trees import planted
-from tests.unit.numa_machine import NODES, NumaMachine, Piece, queue
+from tests.unit.numa_machine import NumaMachine, Piece, queue
 from tracer import catalog
 from tracer.agent.memory import Memory
 from tracer.config import Config, Tenants
 from tracer.host.machine import Machine
 from tracer.judge import locality
-from tracer.memory.watch import Watch
 from tracer.model import Target
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -24,11 +23,8 @@ class Agent:
 
     def __init__(self, machine: NumaMachine, tree: str = "two_sockets", **config) -> None:
         self.now = 0.0
-        watch = Watch(
-            NODES, 60, 32, ask=machine.ask, proc=machine.proc, sys=machine.sys, clock=self.clock
-        )
         capability = locality.placement(Machine.read(*planted(tree)))
-        self.memory = Memory(Config(**config), capability, watch)
+        self.memory = Memory(Config(**config), capability, machine.watch(self.clock))
 
     def clock(self) -> float:
         return self.now

@@ -14,7 +14,6 @@ from tracer.memory.numa_maps import numa_maps, policy_of_thread
 from tracer.memory.pages import Pages
 from tracer.memory.pinning import pinning
 from tracer.memory.running import RunTimes
-from tracer.memory.watch import Watch
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -105,16 +104,10 @@ def test_the_kernel_s_own_numa_maps_are_understood():
     assert value_of(policy_of_thread(Path(f"/proc/self/task/{os.getpid()}"))) == "default"
 
 
-def watch(machine: NumaMachine, clock: Clock, window: float = 60.0) -> Watch:
-    return Watch(
-        NODES, window, 32, ask=machine.ask, proc=machine.proc, sys=machine.sys, clock=clock
-    )
-
-
 def test_a_window_tells_all_at_its_end(machine):
     target = machine.process(7, Piece(start=0x500000, nodes=[0, 0], path="[heap]"), queue([1]))
     clock = Clock()
-    looking = watch(machine, clock)
+    looking = machine.watch(clock)
     assert looking.tick([target]) is None
     machine.thread(7, 7, cpu=0, ticks=2 * TICKS)
     machine.numastat(0, local=5000, other=0)
@@ -132,7 +125,7 @@ def test_a_window_tells_all_at_its_end(machine):
 def test_one_process_s_memory_is_looked_at_in_each_tick(machine):
     targets = [machine.process(pid, queue([0])) for pid in (7, 8, 9)]
     clock, looks = Clock(), []
-    looking = watch(machine, clock)
+    looking = machine.watch(clock)
     for _ in range(4):
         looking.tick(targets)
         clock.now += 1
@@ -143,14 +136,7 @@ def test_one_process_s_memory_is_looked_at_in_each_tick(machine):
 
 def test_after_what_took_long_nothing_is_looked_at_for_longer(machine):
     targets, clock = [machine.process(pid, queue([0])) for pid in (7, 8)], Clock()
-    looking = Watch(
-        *(NODES, 10, 32),
-        pace=10**9,
-        ask=machine.ask,
-        proc=machine.proc,
-        sys=machine.sys,
-        clock=clock,
-    )
+    looking = machine.watch(clock, window=10, pace=10**9)
     states = []
     for _ in range(5):
         clock.now += 10
@@ -163,7 +149,7 @@ def test_after_what_took_long_nothing_is_looked_at_for_longer(machine):
 
 def test_a_target_that_ended_or_was_replaced_is_forgotten(machine):
     clock = Clock()
-    looking = watch(machine, clock, window=10)
+    looking = machine.watch(clock, window=10)
     old = machine.process(7, queue([0]))
     looking.tick([old])
     clock.now += 10
@@ -179,7 +165,7 @@ def test_counters_that_are_unknown_leave_the_rest(machine):
     (machine.sys / "devices/system/node/node0/numastat").unlink()
     target = machine.process(7, queue([0]))
     clock = Clock()
-    looking = watch(machine, clock)
+    looking = machine.watch(clock)
     looking.tick([target])
     clock.now += 60
 

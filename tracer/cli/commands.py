@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import platform
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -35,7 +34,7 @@ from tracer.cli.console import (
     until,
     write_file,
 )
-from tracer.cli.publishing import answer, publish
+from tracer.cli.publishing import answer, node_name, publish
 from tracer.config import Config
 from tracer.errors import UnavailableError, UsageError
 from tracer.host.machine import Machine
@@ -199,7 +198,7 @@ def run(arguments: argparse.Namespace) -> int:
     On a terminal a report is printed every 10 s. The last one is always printed.
     """
     settings = settings_of(arguments)
-    page, live = Page(interval_seconds=_PUBLISH_SECONDS), Live(platform.node())
+    page, live = Page(interval_seconds=_PUBLISH_SECONDS), Live(node_name())
     access = Access(arguments.web_config)
     with (
         Agent(settings) as agent,

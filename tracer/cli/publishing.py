@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import time
 from collections.abc import Callable, Mapping
 
@@ -12,6 +14,11 @@ from exporters.prometheus import Page
 from tracer.agent.agent import Agent
 from tracer.judge import doctor
 from tracer.judge.overview import overview
+
+
+def node_name() -> str:
+    """As the cluster calls it: in a pod the machine's own name is the pod's."""
+    return os.environ.get("NODE_NAME") or platform.node()
 
 
 def publish(agent: Agent, page: Page, live: Live) -> None:

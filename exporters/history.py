@@ -180,7 +180,7 @@ class History:
             Grid.of(tenants, grown[:, :-1]),
             Grid.of(tenants, by_cause.reshape(-1, len(catalog.DESCHEDULES)) * grown[:, -1:]),
             _largest(self._counters(families.get(catalog.BLAME))),
-            self._counters(families.get(catalog.STEAL)),
+            self._counters(families.get(catalog.STEAL), since_boot=True),
         )
 
     def _histograms(self, family: Family | None) -> tuple[Sequence[Labels], NDArray[np.float64]]:
@@ -192,13 +192,16 @@ class History:
         self._last[family.metric] = reading
         return reading.labels, reading.grown_since(before)
 
-    def _counters(self, family: Family | None) -> dict[Labels, float]:
+    def _counters(self, family: Family | None, since_boot: bool = False) -> dict[Labels, float]:
+        """``since_boot``: what a row has when it first appears was not counted just now."""
         if family is None:
             return {}
         reading = _Reading.of(family)
         before = self._last.get(family.metric, _NOTHING)
         self._last[family.metric] = reading
-        return reading.rows_since(before)
+        grown = reading.rows_since(before)
+        known = set(before.labels if since_boot else reading.labels)
+        return {labels: by for labels, by in grown.items() if labels in known}
 
 
 def _sum(one: Mapping[Labels, float], other: Mapping[Labels, float]) -> dict[Labels, float]:

@@ -32,7 +32,7 @@ export class Sections {
     fill(byId("causes"), ...legend(live.causes.filter(({name}) => live.recent.some((row) => row.seconds[name]))));
     fill(byId("steps"), steps(live, tenant));
     fill(byId("slowest"), ...slowest(live, tenant));
-    this.steal.show(live.plots, stolen(live.plots));
+    this.steal.show(live.plots, stolen(live));
     fill(byId("stall"), ...["steal", "stall"].filter((cause) => live.cannot_tell[cause])
       .map((cause) => `Not told: ${live.cannot_tell[cause]}. `));
     fill(byId("placement"), ...placement(live));

@@ -57,14 +57,14 @@ export function reasons({plots, causes}, {seconds, absent}) {
   };
 }
 
-/** For the map of steal. */
-export function stolen({steal}) {
-  const cpus = [...steal].sort((one, other) => one.cpu - other.cpu);
-  const [any = {seconds: []}] = cpus;
-  const columns = any.seconds.map((each, at) => each === null ? null : cpus.map(({seconds}) => seconds[at]));
+/** For the map of steal: CPUs that had any. */
+export function stolen({plots, cannot_tell: causes}) {
+  const cpus = [...plots.steal].sort((one, other) => one.cpu - other.cpu);
+  const told = plots.covered.map((each) => causes.steal ? null : each);
+  const columns = told.map((each, at) => each && cpus.map(({seconds}) => seconds[at]));
   const all = sum(cpus.map(({seconds}) => sum(seconds)));
   return {
-    rows: cpus.length, columns,
+    rows: cpus.length, columns, absent: causes.steal && "cannot be told here",
     marks: cpus.flatMap(({cpu}, at) => at % Math.ceil(cpus.length / LABELS) ? [] : [[at + 0.5, `CPU ${cpu}`]]),
     summary: `Time that the hypervisor took from each CPU in the last half hour, ${duration(all)} in all`,
     words: (at, row) => cpus[row]

@@ -135,16 +135,14 @@ def test_aggressors_of_the_last_minute_come_before_those_of_long_ago():
     assert [each["last_minute"] for each in of["blame"]] == [1.0, 0]
 
 
-def test_steal_is_by_cpu():
+def test_steal_is_by_cpu_and_that_of_before_does_not_count():
     of = plotted(
-        (0, [Family(catalog.STEAL, {("0",): 1.0, ("1",): 2.0})]),
-        (10, [Family(catalog.STEAL, {("0",): 1.5, ("1",): 2.0})]),
+        (0, []),
+        (10, [Family(catalog.STEAL, {("0",): 100.0, ("1",): 200.0})]),
+        (20, [Family(catalog.STEAL, {("0",): 100.5, ("1",): 200.0})]),
     )
 
-    assert {each["cpu"]: each["seconds"] for each in of["steal"]} == {
-        "0": [1.0, 0.5],
-        "1": [2.0, 0],
-    }
+    assert [(each["cpu"], each["seconds"]) for each in of["steal"]] == [("0", [0, 0, 0.5])]
 
 
 def test_what_was_given_out_never_changes():

@@ -15,7 +15,7 @@ let answered = 0;
 /** The agent's state; null when it cannot be had, with the reason at the status. */
 async function ask() {
   try {
-    const answer = await fetch("/live.json", {signal: AbortSignal.timeout(DEADLINE_MS)});
+    const answer = await fetch(`${location.origin}/live.json`, {signal: AbortSignal.timeout(DEADLINE_MS)});
     if (answer.ok) return await answer.json();
     byId("status").title = await answer.text();
   } catch (error) {

@@ -10,6 +10,7 @@ from itertools import count
 
 import numpy as np
 
+from exporters.access import Access
 from exporters.live import Live
 from exporters.prometheus import Page
 from exporters.server import Address, serving
@@ -142,7 +143,7 @@ def families(names: Names, publishing: int) -> list[Family]:
 
 
 @contextmanager
-def serving_node(names: Names) -> Iterator[Address]:
+def serving_node(names: Names, access: Access | None = None) -> Iterator[Address]:
     """An agent's port, and what stands for the agent's thread behind it: it publishes anew every
     time that somebody asks."""
     live, page, over = Live(names.node, fresh_seconds=0), Page(60), threading.Event()
@@ -163,7 +164,7 @@ def serving_node(names: Names) -> Iterator[Address]:
     agent = threading.Thread(target=be_the_agent)
     agent.start()
     try:
-        with serving(("127.0.0.1", 0), page, live) as address:
+        with serving(("127.0.0.1", 0), page, live, access=access) as address:
             yield address
     finally:
         over.set()

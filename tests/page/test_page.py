@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import bcrypt
 import pytest
+import yaml
 
+from exporters.access import Access
 from exporters.server import Address
 from tests.page.browser import Browser
 from tests.page.node import Names, serving_node
@@ -125,6 +129,17 @@ def test_one_tenant_only(browser: Browser, node: Address):
     assert browser.text("#verdict").startswith("Steps get their CPUs.")
     assert "chat" not in browser.text("#steps")
     assert browser.text("#blame").startswith("Nobody")
+
+
+def test_behind_a_password(browser: Browser, tmp_path: Path):
+    web = tmp_path / "web.yaml"
+    secret = bcrypt.hashpw(b"s3cret", bcrypt.gensalt(4)).decode()
+    web.write_text(yaml.safe_dump({"basic_auth_users": {"alice": secret}}))
+    with serving_node(Names(), Access(web)) as (host, port):
+        browser.open((f"alice:s3cret@{host}", port))
+
+        assert "chat" in browser.text("#steps")
+        browser.driver.get("about:blank")
 
 
 def test_it_says_when_the_agent_is_gone(browser: Browser):

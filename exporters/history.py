@@ -187,21 +187,22 @@ class History:
         if family is None or family.edges is None:
             return (), np.zeros((0, len(self._edges) + 2))
         self._edges = tuple(family.edges.tolist())
-        reading = _Reading.of(family)
-        before = self._last.get(family.metric, _NOTHING)
-        self._last[family.metric] = reading
-        return reading.labels, reading.grown_since(before)
+        now, before = self._read(family)
+        return now.labels, now.grown_since(before)
 
     def _counters(self, family: Family | None, since_boot: bool = False) -> dict[Labels, float]:
         """``since_boot``: what a row has when it first appears was not counted just now."""
         if family is None:
             return {}
-        reading = _Reading.of(family)
-        before = self._last.get(family.metric, _NOTHING)
-        self._last[family.metric] = reading
-        grown = reading.rows_since(before)
-        known = set(before.labels if since_boot else reading.labels)
-        return {labels: by for labels, by in grown.items() if labels in known}
+        now, before = self._read(family)
+        known = set(before.labels if since_boot else now.labels)
+        return {labels: by for labels, by in now.rows_since(before).items() if labels in known}
+
+    def _read(self, family: Family) -> tuple[_Reading, _Reading]:
+        """The rows as they are now, and as they were last."""
+        now, before = _Reading.of(family), self._last.get(family.metric, _NOTHING)
+        self._last[family.metric] = now
+        return now, before
 
 
 def _sum(one: Mapping[Labels, float], other: Mapping[Labels, float]) -> dict[Labels, float]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.page.agent import WORKLOAD, running, running_agent
 from tests.page.browser import running_browser
 
-_ALONE_SECONDS, _TOGETHER_SECONDS = 90, 70
+_ALONE_SECONDS, _TOGETHER_SECONDS = 75, 65
 
 
 def main() -> None:

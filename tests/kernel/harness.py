@@ -4,6 +4,7 @@ Victims that write down what happened to them, and a trace of them to compare wi
 
 from __future__ import annotations
 
+import os
 import select
 import subprocess
 import sys
@@ -15,9 +16,13 @@ import numpy as np
 from tracer.kernel.trace import KernelTrace
 from tracer.model import Records
 from tracer.selftest import victim as selftest
-from tracer.selftest.observer import CAUSES, Observer
+from tracer.selftest.observer import Observer
 
 HERE = Path(__file__).parent
+
+PRECISION = float(os.environ.get("TRUTH_PRECISION", "0.01"))
+"""Share by which two accounts may differ. The lab's guests have coarser clocks (lab/vm.py)."""
+
 
 Gaps = list[tuple[int, int]]
 """Begin and end, CLOCK_MONOTONIC ns, in order of time."""
@@ -88,6 +93,10 @@ class Victim(selftest.Victim):
         """Of a victim that spins: when it did not, for a millisecond or more."""
         return [(begin, end) for begin, end in self.report() if end - begin >= 1_000_000]
 
+    def seconds_without_cpu(self) -> float:
+        """Of its work, by its own two clocks: wall time less CPU time."""
+        return float(self.account()["waited_ns"] / 1e9)
+
     @classmethod
     def kill_all(cls) -> None:
         while cls._running:
@@ -118,15 +127,6 @@ class Trace(Observer):
         """The pieces of what a victim did in its step, or steps, after the warm-up."""
         pieces = self.pieces(tid)
         return pieces[pieces["step"] > 1]
-
-    def waits_in(self, tid: int, gaps: Gaps) -> dict[str, float]:
-        """Seconds per cause of the deschedules that fell into these gaps of a thread."""
-        waits = self.waits(tid)
-        begin, end = np.array(gaps, np.uint64).reshape(-1, 2).T
-        gap = np.searchsorted(begin, waits["at_ns"]) - 1  # the last that began before it
-        waits = waits[(gap >= 0) & (waits["at_ns"] <= end[gap])]
-        total = np.bincount(waits["cause"], waits["ns"], len(CAUSES)) / 1e9
-        return dict(zip(CAUSES, total.tolist(), strict=True))
 
     def lost(self) -> dict[str, int]:
         """

@@ -21,7 +21,15 @@ from pathlib import Path
 from typing import Any
 
 import stepmark
-from tracer.selftest.victims import VICTIMS, Work, gaps, now_ns, serve, wait_for_bytes
+from tracer.selftest.victims import (
+    VICTIMS,
+    Work,
+    gaps,
+    now_ns,
+    run_delay_ns,
+    serve,
+    wait_for_bytes,
+)
 
 
 def spin_in_steps(cpu: str, seconds: str, step_ms: str) -> Work:
@@ -107,11 +115,10 @@ def nap_and_count(cpu: str, seconds: str) -> Work:
 
 def _kernel_counts() -> dict[str, int]:
     usage = resource.getrusage(resource.RUSAGE_THREAD)
-    run_delay = int(Path("/proc/thread-self/schedstat").read_text().split()[1])
     return {
         "voluntary": usage.ru_nvcsw,
         "involuntary": usage.ru_nivcsw,
-        "run_delay": run_delay,
+        "run_delay": run_delay_ns(),
     }
 
 

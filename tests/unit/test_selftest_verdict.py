@@ -12,7 +12,8 @@ from tracer.selftest.verdict import Row, Seen, Verdict, as_dict, as_lines, exit_
 
 def seen(cause: str, truth: float, told: dict[str, float], **other: Any) -> Seen:
     everything = dict.fromkeys([each.name for each in CAUSES], 0.0)
-    return Seen(cause, truth, everything | told, other.pop("waits", 100), **other)
+    beside = ("preempted", "runqueue")
+    return Seen(cause, truth, beside, everything | told, other.pop("waits", 100), **other)
 
 
 def test_what_agrees_within_a_percent_is_named() -> None:
@@ -47,6 +48,36 @@ def test_a_wait_under_another_name_is_misnamed() -> None:
 
     assert row.verdict is Verdict.MISNAMED
     assert row.reason == "800 ms of it are not accounted for, 800 ms called lock"
+
+
+def test_a_limit_that_is_called_the_load_of_others_is_misnamed() -> None:
+    row = judge(seen("rt_limit", 0.5, {"preempted": 0.5}))
+
+    assert row.verdict is Verdict.MISNAMED
+    assert row.reason == "most of it called preempted"
+
+
+@pytest.mark.parametrize(
+    ("measured", "verdict"),
+    [
+        (0.3, Verdict.NAMED),
+        (0.32, Verdict.NAMED),
+        (0.0, Verdict.MISNAMED),
+        (0.93, Verdict.MISNAMED),
+    ],
+)
+def test_what_has_an_account_of_its_own_is_that_and_at_most_all(
+    measured: float, verdict: Verdict
+) -> None:
+    busy = seen("quota", 0.9, {"quota": measured, "preempted": 0.9 - measured}, least=0.3)
+
+    assert judge(busy).verdict is verdict
+
+
+def test_what_never_happened_by_its_own_account_says_nothing() -> None:
+    idle = seen("quota", 0.9, {"preempted": 0.9}, least=0.0)
+
+    assert judge(idle).verdict is Verdict.NOT_PROVOKED
 
 
 def test_more_than_there_was_is_misnamed() -> None:

@@ -130,7 +130,7 @@ def selftest(arguments: argparse.Namespace) -> int:
     side cannot be loaded, or when all CPUs are somebody's alone.
     """
     targets = _processes(settings_of(arguments)).scan().new
-    rows = provoke_all(targets, arguments.only, arguments.anyway, say)
+    rows = provoke_all(targets, arguments.only, arguments.anyway, arguments.within, say)
     if arguments.json:
         print_json(selftest_verdict.as_dict(rows))
     else:

@@ -86,6 +86,13 @@ def _selftest(sub: Parser) -> None:
     sub.add_argument(
         "--anyway", action="store_true", help="also on CPUs that a target has to itself"
     )
+    sub.add_argument(
+        "--within",
+        type=_percent,
+        default=0.01,
+        metavar="PERCENT",
+        help="of the truth is what the tracer must tell [1]",
+    )
 
 
 def _memory(sub: Parser) -> None:
@@ -209,6 +216,17 @@ def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of a step")
     return int(text)
+
+
+def _percent(text: str) -> float:
+    """As a share."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is no percentage above 0")
+    return value / 100
 
 
 def _list(text: str) -> list[str]:

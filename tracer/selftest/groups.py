@@ -65,6 +65,11 @@ class CpuGroup:
         else:
             self.write("cpu.max", f"{quota_us} {PERIOD_US}")
 
+    def lift(self) -> None:
+        """End the CFS quota."""
+        v1 = self.directory / "cpu.cfs_quota_us"
+        self.write(*(("cpu.cfs_quota_us", -1) if v1.exists() else ("cpu.max", "max")))
+
     def add(self, pid: int) -> None:
         self.write("cgroup.procs", pid)
 

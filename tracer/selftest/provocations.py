@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
 
+from tracer.catalog import CAUSES, Group
+from tracer.kernel.btf import Btf
 from tracer.selftest.groups import cpu_group
 from tracer.selftest.observer import Observer
 from tracer.selftest.verdict import Seen
@@ -22,6 +24,8 @@ NOT_PROVOKED: Mapping[str, str] = {
     "stall": "only the hypervisor can stop the CPU",
     "gpu": "it takes an accelerator and work for it",
 }
+
+_WAITED = tuple(cause.name for cause in CAUSES if cause.group is Group.WAITED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +56,26 @@ def provocations(cpu: int, has_rt_budget: bool) -> list[Provocation]:
         rt_limit = Provocation("rt_limit", ("spin_fifo", cpu, 1.7), rt_budget=0.5)
     else:
         rt_limit = Provocation("rt_limit", ("spin_fifo", cpu, 2.5), rival=("spin", cpu, 3))
-    awake = ("keep_awake", cpu, 30)
     return [
         Provocation("preempted", ("spin_against", cpu, 1), rival=("spin", cpu, 1.5)),
         Provocation("runqueue", ("wake_late", cpu, 1), rival=("spin", cpu, 1.5)),
         Provocation("quota", ("spin", cpu, 1), quota=0.3),
         rt_limit,
-        Provocation("lock", ("futex", 100, 5), rival=awake),
-        Provocation("io", ("disk", 64), rival=awake),
-        Provocation("fault_io", ("fault", 64), rival=awake),
-        Provocation("net", ("pipe", 100, 5), rival=awake),
-        Provocation("sleep", ("sleep", 100, 5), rival=awake),
+        Provocation("lock", ("futex", 100, 5)),
+        Provocation("io", ("disk", 64)),
+        Provocation("fault_io", ("fault", 64)),
+        Provocation("net", ("pipe", 100, 5)),
+        Provocation("sleep", ("sleep", 100, 5)),
     ]
 
 
-def provoke(how: Provocation, cpu: int, observer: Observer) -> Seen:
+def provoke(how: Provocation, cpu: int, observer: Observer, precision: float = 0.01) -> Seen:
     """
     Let it happen, and return what the victim and the kernel side say of it.
 
     Raises UnavailableError when it cannot happen here.
+
+    :param precision: share by which the two may differ
     """
     lost = Counter(observer.kernel.lost())
     with ExitStack() as undo:
@@ -87,22 +92,48 @@ def provoke(how: Provocation, cpu: int, observer: Observer) -> Seen:
         for process in (rival, victim):
             if process:
                 process.go()
-        account = victim.account()
+        account = victim.account(group.lift if group else lambda: None)
+        throttled = group.throttled_seconds() if group and how.quota else None
+    without, queued = account["waited_ns"] / 1e9, account["run_delay_ns"] / 1e9
+    truth, beside = truth_of(how.cause, without, queued)
     return Seen(
         cause=how.cause,
-        truth=_truth(how.cause, account),
+        truth=truth,
+        beside=beside,
+        least=throttled,
         seconds=observer.seconds(victim.pid),
         waits=int(observer.work(victim.pid)["switches"].sum()),
+        precision=precision,
         rival=account["saw"] / 1e9 if against else None,
         blamed=observer.blame(victim.pid).get(rival.pid, 0.0) if rival else 0.0,
         lost=Counter(observer.kernel.lost()) - lost,
     )
 
 
-def _truth(cause: str, account: Mapping[str, Any]) -> float:
-    """Seconds: of one that sleeps how late it woke, of all others when they had no CPU."""
+def truth_of(cause: str, without: float, queued: float) -> tuple[float, tuple[str, ...]]:
+    """
+    Seconds, and the causes that are in them as well.
+
+    A thread that wanted a CPU and had none was in the kernel's run queue; the rest of the time
+    without a CPU it waited for something else.
+
+    :param without: seconds without a CPU, by the victim's clocks
+    :param queued: seconds in the run queue, as the kernel counts for the victim
+    """
     if cause == "runqueue":
-        ns = sum(woke - asked for asked, woke in account["saw"])
-    else:
-        ns = account["waited_ns"]
-    return float(ns / 1e9)
+        return queued, ("preempted",)
+    if cause in _WAITED:
+        return without - queued, left_out_of_cpu_time()
+    return without, ("preempted", "runqueue", *left_out_of_cpu_time())
+
+
+@cache
+def left_out_of_cpu_time() -> tuple[str, ...]:
+    """Causes on the CPU for which this kernel stops a thread's CPU clock."""
+    kernel = Btf.of_kernel()
+    left_out: tuple[str, ...] = ()
+    if kernel.has_field("rq", "prev_irq_time"):  # CONFIG_IRQ_TIME_ACCOUNTING
+        left_out += ("irq", "softirq")
+    if kernel.has_field("rq", "prev_steal_time_rq"):  # CONFIG_PARAVIRT_TIME_ACCOUNTING
+        left_out += ("steal",)
+    return left_out

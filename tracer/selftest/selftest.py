@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from tracer.catalog import CAUSES
 from tracer.errors import UnavailableError, UsageError
@@ -17,7 +18,7 @@ from tracer.selftest.cpus import undisturbed
 from tracer.selftest.groups import has_rt_budget, remove_stale_groups
 from tracer.selftest.observer import Observer
 from tracer.selftest.provocations import NOT_PROVOKED, Provocation, provocations, provoke
-from tracer.selftest.verdict import Row, Verdict, judge
+from tracer.selftest.verdict import Row, Seen, Verdict, judge
 
 _NO_OUTLIERS_NS = 1 << 62
 
@@ -27,7 +28,11 @@ TESTED = tuple(cause.name for cause in CAUSES if cause.name not in _NEVER)
 
 
 def selftest(
-    targets: Iterable[Target], only: Sequence[str], anyway: bool, say: Callable[[str], None]
+    targets: Iterable[Target],
+    only: Sequence[str],
+    anyway: bool,
+    precision: float,
+    say: Callable[[str], None],
 ) -> list[Row]:
     """
     A row per cause of ``only``, or of all.
@@ -35,6 +40,7 @@ def selftest(
     Stays away from CPUs that a target has to itself, unless ``anyway``. Raises UnavailableError
     when there are no others, or when the kernel side cannot be loaded.
 
+    :param precision: share by which a victim's account and the tracer's may differ
     :param say: is told what happens next
     """
     causes = _chosen(only)
@@ -50,7 +56,8 @@ def selftest(
         rows: list[Row] = []
         for cause in causes:
             say(f"{cause} ({len(rows) + 1} of {len(causes)})")
-            rows.append(_row(cause, how.get(cause), capabilities.get(cause), cpu, observer))
+            provoke_it = partial(provoke, cpu=cpu, observer=observer, precision=precision)
+            rows.append(_row(cause, how.get(cause), capabilities.get(cause), provoke_it))
     return rows
 
 
@@ -62,7 +69,10 @@ def _chosen(only: Sequence[str]) -> Sequence[str]:
 
 
 def _row(
-    cause: str, how: Provocation | None, capability: Capability | None, cpu: int, observer: Observer
+    cause: str,
+    how: Provocation | None,
+    capability: Capability | None,
+    provoke_it: Callable[[Provocation], Seen],
 ) -> Row:
     if capability and not capability.available:
         return Row(cause, Verdict.NOT_SEEN, capability.reason)
@@ -71,11 +81,9 @@ def _row(
     if how is None:
         return Row(cause, Verdict.NOT_PROVOKED, NOT_PROVOKED[cause])
     try:
-        row = judge(provoke(how, cpu, observer))
-        if (
-            row.verdict is Verdict.MISNAMED
-        ):  # a stopped virtual machine misnames once, an error again
-            row = judge(provoke(how, cpu, observer))
+        row = judge(provoke_it(how))
+        if row.verdict is Verdict.MISNAMED:  # a stopped machine misnames once, an error again
+            row = judge(provoke_it(how))
     except UnavailableError as why:
         return Row(cause, Verdict.NOT_PROVOKED, str(why))
     return row

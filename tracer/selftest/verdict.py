@@ -13,13 +13,11 @@ from tracer.errors import UnavailableError
 from tracer.judge.words import duration
 
 _LEAST = 0.002  # seconds
-_SHARE = 0.01
 _PER_WAIT = 20e-6  # seconds that one account or the other has of a wait's edges
-_PER_TIMER = 100e-6  # seconds by which the timer itself is late in a virtual machine
 _ENOUGH = 0.02  # seconds of which the error says something
 
-_FOR_A_CPU = ("steal", "irq", "softirq", "preempted", "runqueue")
-"""What others on a busy machine add to the time that a victim had no CPU."""
+_OTHERS = ("preempted", "runqueue")
+"""What others on a busy machine do to any victim."""
 
 _WAITS = tuple(
     cause.name
@@ -46,13 +44,22 @@ class Seen:
 
     cause: str
     truth: float
-    """By the victim: what was provoked, and what others on the machine added to it."""
+    """By the victim: what was provoked, and what is ``beside`` it."""
+
+    beside: tuple[str, ...]
+    """Causes whose time the victim cannot tell from what was provoked: others' doing."""
 
     seconds: Mapping[str, float]
     """By the tracer: all causes."""
 
     waits: int
     """Times the victim left the CPU."""
+
+    least: float | None = None
+    """So much of the truth was the cause, by an account of its own; None: all but the others'."""
+
+    precision: float = 0.01
+    """Share by which the two may differ."""
 
     rival: float | None = None
     """CPU time of the rival meanwhile, by the kernel's clock for it; None: it does not matter."""
@@ -85,39 +92,48 @@ def judge(seen: Seen) -> Row:
     if not any(seen.seconds.values()):
         reason = "nothing was seen of the victim: this is not the host's pid namespace"
         return Row(seen.cause, Verdict.NOT_SEEN, reason)
-    if seen.truth < max(_ENOUGH, _tolerance(seen)):
-        reason = f"it happened for {duration(seen.truth)} only, too short to tell"
+    happened = seen.truth if seen.least is None else seen.least
+    if happened < max(_ENOUGH, _tolerance(seen)):
+        reason = f"it happened for {duration(happened)} only, too short to tell"
         return Row(seen.cause, Verdict.NOT_PROVOKED, reason)
     wrong = list(_objections(seen))
     verdict = Verdict.MISNAMED if wrong else Verdict.NAMED
     reason = ", ".join([*(wrong or _remarks(seen)), *_losses(seen)])
-    provoked = max(0.0, seen.truth - sum(_others(seen).values()))
-    return Row(seen.cause, verdict, reason, provoked, seen.seconds[seen.cause])
+    return Row(seen.cause, verdict, reason, _provoked(seen), seen.seconds[seen.cause])
+
+
+def _provoked(seen: Seen) -> float:
+    if seen.least is not None:
+        return seen.least
+    return max(0.0, seen.truth - sum(_others(seen).values()))
 
 
 def _tolerance(seen: Seen) -> float:
-    return max(_SHARE * seen.truth, _LEAST, _edges(seen))
+    return max(seen.precision * seen.truth, _LEAST, _edges(seen))
 
 
 def _edges(seen: Seen) -> float:
-    return seen.waits * (_PER_TIMER if seen.cause == "runqueue" else _PER_WAIT)
+    return seen.waits * _PER_WAIT
 
 
 def _others(seen: Seen) -> dict[str, float]:
-    """What others added to the time without a CPU, by the tracer."""
-    return {name: seen.seconds[name] for name in _FOR_A_CPU if name != seen.cause}
+    """What others added to the truth, by the tracer."""
+    return {name: seen.seconds[name] for name in seen.beside if name != seen.cause}
 
 
 def _objections(seen: Seen) -> Iterator[str]:
     measured, tolerance = seen.seconds[seen.cause], _tolerance(seen)
     if measured > seen.truth + tolerance:
         yield f"{duration(measured - seen.truth)} too much"
-    missing = seen.truth - measured - sum(_others(seen).values())
+    missing = _provoked(seen) - measured
     if missing > tolerance:
         yield f"{duration(missing)} of it are not accounted for"
+    for name in _OTHERS:
+        if seen.least is None and _others(seen).get(name, 0.0) > measured:
+            yield f"most of it called {name}"
     for name in _WAITS:
         if (
-            name not in (seen.cause, *_FOR_A_CPU, *_MEANT.get(seen.cause, ()))
+            name not in (seen.cause, *_OTHERS, *_MEANT.get(seen.cause, ()))
             and seen.seconds[name] > tolerance
         ):
             yield f"{duration(seen.seconds[name])} called {name}"

@@ -6,6 +6,7 @@ import json
 import select
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, ClassVar
@@ -57,8 +58,16 @@ class Victim:
     def go(self) -> None:
         self.process.send_signal(GO)
 
-    def account(self) -> dict[str, Any]:
-        """``saw`` and ``waited_ns``, see ``tracer.selftest.victims``; waits for the end."""
+    def account(self, free: Callable[[], object] = lambda: None) -> dict[str, Any]:
+        """
+        See ``tracer.selftest.victims.serve``; waits for the end.
+
+        :param free: is called when the work is done, so that nothing happens to its end
+        """
+        if self._line() != "done\n":
+            raise self._failure()
+        free()
+        self.go()
         line = self._line()
         if not line or self.process.wait():
             raise self._failure()

@@ -2,8 +2,8 @@
 Programs that something happens to, and that tell by themselves what it was.
 
 ``python -m tracer.selftest.victims WHAT ...`` prepares, prints ``ready``, waits for a signal, does
-its work, prints one JSON account of it, and is gone at once. It needs nothing but Python. Times
-are CLOCK_MONOTONIC ns, as the kernel side has them.
+its work, prints ``done``, waits for a signal, prints one JSON account, and is gone at once. It
+needs nothing but Python. Times are CLOCK_MONOTONIC ns, as the kernel side has them.
 
 A thread's ledger outside of steps ends with the thread, so nothing that takes time may happen to a
 victim before or after its work: what it needs it prepares before it is followed, it waits in
@@ -35,6 +35,7 @@ Victim = Callable[..., Work]
 """Takes its arguments as text, prepares, and returns the work, which returns what it saw."""
 
 _READ = 1 << 20  # bytes; few and long waits, because the account of short ones is less exact
+_TIMES = 4  # that a file is read, so that a fast disk takes a while, too
 _STRIDE = 1 << 16  # bytes from one touched page to the next
 _NOT_MARKED: AbstractContextManager[object] = nullcontext()
 
@@ -70,21 +71,6 @@ def spin_against(cpu: str, seconds: str, rival: str) -> Work:
     return work
 
 
-def keep_awake(cpu: str, seconds: str) -> Work:
-    """
-    Spin whenever nobody else wants the CPU, so that it never sleeps. On an idle CPU the kernel
-    counts a woken thread's CPU time from the wakeup on (rq_clock_skip_update), and a virtual CPU
-    takes long to wake up: neither is the victim's.
-    """
-    os.sched_setaffinity(0, {int(cpu)})
-
-    def work() -> None:
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        gaps(float(seconds), 1_000_000_000)
-
-    return work
-
-
 def spin_fifo(cpu: str, seconds: str) -> Work:
     """Spin as a real-time thread; report every interval without the CPU."""
     os.sched_setaffinity(0, {int(cpu)})
@@ -97,18 +83,15 @@ def spin_fifo(cpu: str, seconds: str) -> Work:
 
 
 def wake_late(cpu: str, seconds: str) -> Work:
-    """Sleep a little, again and again; report when it should have woken and when it did."""
+    """Sleep a little, again and again, and preempt nobody on waking up."""
     nap_ns = 1_300_000  # no divisor of a rival's period: else they meet when it goes to sleep
     os.sched_setaffinity(0, {int(cpu)})
-    Path("/proc/self/timerslack_ns").write_text("1")
 
-    def work() -> list[tuple[int, int]]:
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))  # preempts nobody as it wakes
-        late, end = [], now_ns() + int(float(seconds) * 1e9)
-        while (asked := now_ns() + nap_ns) < end:
+    def work() -> None:
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+        end = now_ns() + int(float(seconds) * 1e9)
+        while now_ns() < end:
             time.sleep(nap_ns / 1e9)
-            late.append((asked, now_ns()))
-        return late
 
     return work
 
@@ -171,7 +154,7 @@ def disk(megabytes: str) -> Work:
     fcntl.fcntl(fd, fcntl.F_SETFL, os.O_DIRECT)
 
     def work() -> None:
-        for at in range(0, size, _READ):
+        for at in [*range(0, size, _READ)] * _TIMES:
             os.preadv(fd, [buffer], at)
 
     return work
@@ -195,8 +178,9 @@ def _nameless_file(size: int) -> int:
     """A file on a disk, not in memory, that is gone with its process."""
     fd, name = tempfile.mkstemp(dir="/var/tmp")
     Path(name).unlink()
-    for _ in range(0, size, 1 << 20):
-        os.write(fd, os.urandom(1 << 20))
+    content = os.urandom(_READ)
+    for _ in range(0, size, _READ):
+        os.write(fd, content)
     os.fsync(fd)
     os.posix_fadvise(fd, 0, size, os.POSIX_FADV_DONTNEED)
     return fd
@@ -207,7 +191,6 @@ VICTIMS: Mapping[str, Victim] = {
     for victim in (
         spin,
         spin_against,
-        keep_awake,
         spin_fifo,
         wake_late,
         sleep,
@@ -227,7 +210,8 @@ def serve(
     """
     Be the victim that the arguments name, and do its work within a mark. Does not return.
 
-    The account has ``saw`` and ``waited_ns``: what the work took beyond the CPU time it used.
+    The account has ``saw``, ``waited_ns``: what the work took beyond the CPU time it used, and
+    ``run_delay_ns``: how much of that it was in the run queue, by the kernel's own count.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {GO})
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody has to wait for our children
@@ -236,14 +220,34 @@ def serve(
     usual = _in_a_hurry()
     print("ready", flush=True)
     signal.sigwait({GO})
-    os.setpriority(os.PRIO_PROCESS, 0, usual)
     with mark:
-        used, before = time.thread_time_ns(), now_ns()
+        waited_before, queued_before = _without_cpu_ns()
+        os.setpriority(os.PRIO_PROCESS, 0, usual)
         saw = work()
-        used, after = time.thread_time_ns() - used, now_ns()
-    _in_a_hurry()
-    print(json.dumps({"saw": saw, "waited_ns": after - before - used}), flush=True)
+        _in_a_hurry()
+        waited, queued = _without_cpu_ns()
+    print("done", flush=True)
+    signal.sigwait({GO})
+    without_cpu = {"waited_ns": waited - waited_before, "run_delay_ns": queued - queued_before}
+    print(json.dumps({"saw": saw, **without_cpu}), flush=True)
     os._exit(0)
+
+
+def _without_cpu_ns() -> tuple[int, int]:
+    """So far: wall time less CPU time, and what of it was in the run queue; of one moment."""
+    while True:
+        queued = run_delay_ns()
+        waited = now_ns() - time.thread_time_ns()
+        if run_delay_ns() == queued:
+            return waited, queued
+
+
+def run_delay_ns() -> int:
+    """What the kernel counts of this thread in the run queue; proc(5), /proc/PID/schedstat."""
+    _, waited, turns = Path("/proc/thread-self/schedstat").read_text().split()
+    if turns == "0":
+        sys.exit("this kernel counts no waits in /proc/PID/schedstat")
+    return int(waited)
 
 
 def _die_with_parent() -> None:

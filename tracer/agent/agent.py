@@ -264,15 +264,21 @@ class Agent:
         yield from machine_families(self._machine, _VERSION, self.capabilities, self._kernel.pulses)
         yield from own_families(self._drain_seconds, self._kernel.run_times())
 
-    def summary(self, now_ns: int | None = None) -> Summary:
-        """As of now, or of the moment a window ended at that has just been taken."""
-        return summarise(self._totals, self.losses(), now_ns or time.monotonic_ns())
+    def summary(self) -> Summary:
+        return summarise(self._totals, self.losses(), time.monotonic_ns())
 
     def window(self) -> Window:
         """What there is to record since the last call."""
-        now = time.monotonic_ns()
-        self._totals.add_deschedules(self._slots.names, self._kernel.histograms, now)
-        return self._increments.take(self.losses(), now, time.time_ns(), self._answers())
+        return self._window(time.monotonic_ns(), self.losses())
+
+    def last_window(self) -> tuple[Window, Summary]:
+        """The same, and the summary of all as of its end."""
+        now, losses = time.monotonic_ns(), self.losses()
+        return self._window(now, losses), summarise(self._totals, losses, now)
+
+    def _window(self, now_ns: int, losses: Counter[str]) -> Window:
+        self._totals.add_deschedules(self._slots.names, self._kernel.histograms, now_ns)
+        return self._increments.take(losses, now_ns, time.time_ns(), self._answers())
 
     def _answers(self) -> dict[str, Answer]:
         """The machine is examined once: it does not change as its memory does."""

@@ -221,8 +221,8 @@ def run(arguments: argparse.Namespace) -> int:
                 show()
 
         agent.run(until(arguments.duration), every_second)
-        keep(last := agent.window())
-        summary = agent.summary(last.ended_ns)
+        last, summary = agent.last_window()
+        keep(last)
     return print_report(summary, arguments.json, in_report(agent.memory))
 
 
@@ -238,8 +238,8 @@ def record(arguments: argparse.Namespace) -> int:
         say(f"recording to {arguments.output}")
         write = every(WINDOW_SECONDS, lambda: file.write(agent.window()))
         agent.run(until(arguments.duration), write)
-        file.write(last := agent.window())
-        summary = agent.summary(last.ended_ns)
+        last, summary = agent.last_window()
+        file.write(last)
     return print_report(summary, arguments.json, in_report(agent.memory))
 
 

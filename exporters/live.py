@@ -24,7 +24,7 @@ PATIENCE_SECONDS = 3.0
 """That a request waits for the agent, which comes by once a second."""
 
 _LONGEST = 400
-"""Characters of any one text: names in them are strangers' own."""
+"""Characters of any one text."""
 
 
 class Live:
@@ -95,17 +95,26 @@ class _Edition:
     def read(self) -> bytes:
         with self._writing:
             if not self._body:
-                described = _clipped(self._describe())
+                described = _fit(self._describe())
                 self._body = json.dumps(described, separators=(",", ":"), allow_nan=False).encode()
             return self._body
 
 
-def _clipped(value: Any) -> Any:
-    """The same with no text longer than _LONGEST."""
+def _fit(value: Any) -> Any:
+    """The same with every text fit to be shown: names in them are strangers' own."""
     if isinstance(value, str):
-        return value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…"
+        return _shown(value)
     if isinstance(value, Mapping):
-        return {_clipped(key): _clipped(each) for key, each in value.items()}
+        return {_fit(key): _fit(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_clipped(each) for each in value]
+        return [_fit(each) for each in value]
     return value
+
+
+def _shown(text: str) -> str:
+    """At most _LONGEST characters, and those that do not print (direction marks) as escapes."""
+    if not text.isprintable():
+        text = "".join(
+            c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:_LONGEST]
+        )
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

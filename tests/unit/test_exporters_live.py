@@ -58,13 +58,21 @@ def test_when_the_agent_does_not_come_by_there_is_no_answer(made_before):
     assert live.wanted
 
 
-def test_texts_are_cut_wherever_they_come_from():
-    name = "<&\u202e\ud800" * 200
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("<&" * 300, "<&" * 200 + "…"),
+        ("a\u202eb\x00", r"a\u202eb\x00"),
+        ("\ud800" * 300, r"\ud800" * 66 + r"\ud8…"),
+    ],
+)
+def test_texts_are_cut_and_what_does_not_print_is_escaped_wherever_it_is(name, shown):
     live = Live(name, fresh_seconds=3600)
     live.record([])
     live.record(families(Names(victim=name, aggressor=name), publishing=9))
     live.publish(lambda: {"words": [{"of": name}]})
+
     state = json.loads(live.read())
 
     texts = [state["node"], state["words"][0]["of"], state["plots"]["blame"][0]["aggressor"]]
-    assert texts == [f"{name[:400]}…"] * 3
+    assert texts == [shown] * 3

@@ -33,8 +33,7 @@ export class Sections {
     fill(byId("steps"), steps(live, tenant));
     fill(byId("slowest"), ...slowest(live, tenant));
     this.steal.show(live.plots, stolen(live));
-    fill(byId("stall"), ...["steal", "stall"].filter((cause) => live.cannot_tell[cause])
-      .map((cause) => `Not told: ${live.cannot_tell[cause]}. `));
+    fill(byId("stall"), ...stalls(live));
     fill(byId("placement"), ...placement(live));
     fill(byId("findings"), ...findings(live));
     fill(byId("unknown"), ...unknown(live));
@@ -103,6 +102,14 @@ function slowest({slowest: all, causes, unix}, tenant) {
       el("small", {}, ` median ${duration(step.median)}, ended ${clock(unix - step.ago)}, thread ${step.tid}`)),
     pair(causes, step, scale(step)),
     el("p", {}, step.words)));
+}
+
+function stalls({stalls: lines, cannot_tell: causes}) {
+  const reasons = ["steal", "stall"].filter((cause) => causes[cause])
+    .map((cause) => el("li", {class: "absent"}, `Not told: ${causes[cause]}.`));
+  const told = lines.map((line) => el("li", {}, line));
+  if (!told.length && !causes.stall) told.push(el("li", {}, "No CPU stood still without a steal clock."));
+  return [...told, ...reasons];
 }
 
 function findings({findings: all}) {

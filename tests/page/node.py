@@ -21,13 +21,22 @@ from tracer.judge import doctor
 from tracer.judge.overview import overview
 from tracer.judge.placement import Placement, judge
 from tracer.ledger.histogram import EDGES_SECONDS
+from tracer.ledger.stalls import StallRow
 from tracer.ledger.summary import RecentRow, SlowStep, Summary
 from tracer.memory.numastat import Counts, Drift
 from tracer.memory.pages import Pages
 from tracer.memory.process import ProcessMemory
 from tracer.memory.segments import Segment
 from tracer.memory.watch import MemoryState, TargetMemory
-from tracer.model import Aggressor, Capability, Family, Histogram, Target
+from tracer.model import (
+    Aggressor,
+    Capability,
+    Family,
+    Histogram,
+    Stall,
+    StalledThread,
+    Target,
+)
 
 MS = 1e-3
 
@@ -93,13 +102,28 @@ def summary(names: Names) -> Summary:
         recent=tuple(rows),
         blame=(),
         slowest=(slow,),
-        stalls=(),
-        longest_stalls=(),
+        stalls=(StallRow(scope="all", count=1, seconds=0.4, longest=0.4),),
+        longest_stalls=(stall(names),),
         outside={},
         lost={"torn": 1, "ring_full": 0, "page_bad_magic": 7},
-        cannot_tell={"stall": names.reason},
+        cannot_tell={"fault": names.reason},
         unix_offset_ns=0,
         bare_metal=False,
+    )
+
+
+def stall(names: Names) -> Stall:
+    """The whole machine stood still, in the middle of a step."""
+    return Stall(
+        begin_ns=1_000_000_000,
+        uncertain_ns=2_000_000,
+        end_ns=1_400_000_000,
+        stolen_ns=0,
+        scope="all",
+        cpus=(0, 1),
+        running=(),
+        chance=1e-12,
+        hit=(StalledThread(tenant=names.victim, pid=70, tid=77, step=9, cpu=0, lost_ns=4 * 10**8),),
     )
 
 

@@ -101,9 +101,17 @@ def test_plots_are_painted(browser: Browser, node: Address, place: str):
 def test_what_is_not_told_has_its_reason(browser: Browser, node: Address):
     browser.open(node)
 
-    assert "this kernel does not tell" in browser.text("#stall")
+    assert "fault: this kernel does not tell" in browser.text("#unknown")
     assert "gpu: this kernel does not tell" in browser.text("#unknown")
     assert "Lost 7: page_bad_magic." in browser.text("#unknown")
+
+
+def test_stalls_with_the_steps_that_they_hit(browser: Browser, node: Address):
+    browser.open(node)
+
+    assert browser.text("#stall").startswith("CPUs stood still: 1 x the whole machine, 400 ms")
+    assert "400 ms ±2.00 ms: CPU 0-1" in browser.text("#stall")
+    assert "hit chat step 9" in browser.text("#stall")
 
 
 def test_placement(browser: Browser, node: Address):
@@ -154,8 +162,8 @@ def test_it_says_when_the_agent_is_gone(browser: Browser):
         browser.wait(lambda: browser.text("#status").startswith("live, traced"))
     browser.run("const now = Date.now; Date.now = () => now() + 20_000")
     browser.wait(lambda: browser.text("#status").startswith("no answer since"))
-    complaints = browser.complaints()
-    assert all("ERR_CONNECTION_REFUSED" in each for each in complaints)
+    browser.driver.get("about:blank")
+    assert all("ERR_CONNECTION_REFUSED" in each for each in browser.complaints())
 
 
 @pytest.mark.parametrize("width", [320, 390, 1280, 2560])

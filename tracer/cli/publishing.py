@@ -41,6 +41,7 @@ def _describe(agent: Agent) -> Callable[[], Mapping[str, object]]:
 
     def describe() -> Mapping[str, object]:
         alive = [pid for pid in pids if psutil.pid_exists(pid)]
-        return overview(summary, capabilities, placement, doctor.examine(pids=alive), now_ns)
+        diagnosis = doctor.examine(pids=alive, measured=summary)
+        return overview(summary, capabilities, placement, diagnosis, now_ns)
 
     return describe

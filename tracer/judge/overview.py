@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from tracer import catalog
-from tracer.judge import doctor, memory, words
+from tracer.judge import doctor, memory, stalls, words
 from tracer.judge.doctor import Diagnosis
 from tracer.judge.explain import sentence
 from tracer.judge.placement import Placement
@@ -44,6 +44,7 @@ def overview(
         "recent": [_recent(row) for row in summary.recent[:_ROWS]],
         "more_recent": max(0, len(summary.recent) - _ROWS),
         "slowest": [_slow(step, now_ns) for step in islice(_mixed(summary.slowest), _SLOWEST)],
+        "stalls": [line.strip() for line in stalls.as_lines(summary)],
         "placement": placement and _placement(placement),
         "findings": doctor.as_dict(diagnosis)["findings"][:_FINDINGS],
         "cannot_tell": dict(summary.cannot_tell),

@@ -10,7 +10,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,11 +64,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     command = [sys.executable, "tests/lab/stalled_steps.py"]
     with vm.booted(kernels.fetch("6.12"), "flat-vm", command, directory) as guest:
         guest.wait_for_file("stalls.db.ready", timeout_s=120)
-        _ahead_of_other_load(guest)
-        time.sleep(QUIET_S)
-        all_cpus = [_paused(guest, ms) for ms in ALL_MS]
-        one_cpu = [_paused(guest, ms, CPU) for ms in ONE_MS]
-        time.sleep(2)
+        with _ahead_of_other_load(guest):
+            time.sleep(QUIET_S)
+            all_cpus = [_paused(guest, ms) for ms in ALL_MS]
+            one_cpu = [_paused(guest, ms, CPU) for ms in ONE_MS]
+            time.sleep(2)
         (guest.files / "enough").touch()
         outcome = guest.wait()
     assert outcome.status == 0, outcome.stderr
@@ -77,10 +78,19 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(all_cpus, one_cpu, outcome.files, gaps, stalls)
 
 
-def _ahead_of_other_load(guest: vm.Guest) -> None:
-    """Or this machine's scheduler takes CPUs away, too, and nobody writes that down."""
+@contextmanager
+def _ahead_of_other_load(guest: vm.Guest) -> Iterator[None]:
+    """
+    The emulator, and ahead of that this process, which times the stalls. Else this machine's
+    scheduler takes CPUs away, too, and nobody writes that down.
+    """
     for thread in guest.emulator.threads():
         os.sched_setscheduler(thread.id, os.SCHED_RR, os.sched_param(1))
+    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(2))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def _paused(guest: vm.Guest, ms: float, cpu: int | None = None) -> Interval:

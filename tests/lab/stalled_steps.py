@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +24,8 @@ CPU, AGENTS_CPU = 2, 0
 STEP_NS, NOTABLE_NS = 10_000_000, 500_000
 PROBE_HZ = 500
 QUOTA_S = 8
-OUT = Path(os.environ["LAB_OUT"])
+OUT = Path(os.environ.get("LAB_OUT", "."))
+LOCAL = Path("/dev/shm")  # SQLite's log needs shared memory, which OUT has none of
 GROUP = Path("/sys/fs/cgroup/throttled")
 
 
@@ -32,6 +34,10 @@ def compute() -> None:
     os.sched_setaffinity(0, {CPU})
     going, gaps = [True], []
     signal.signal(signal.SIGTERM, lambda *_: going.clear())
+    with stepmark.step("start", tenants="stalled"):
+        pass  # it has a page from here on, so it is found at once
+    print("ready", flush=True)
+    input()
     while going:
         with stepmark.step("compute", tenants="stalled"):
             worked, last = 0, time.monotonic_ns()
@@ -49,14 +55,20 @@ def record(name: str, enough: Callable[[], bool], group: Path | None = None) -> 
     """
     Trace while ``compute`` runs, from ``ready`` on until it is enough.
 
-    The thread runs inside of the time in which the tracer is attached: emulated CPUs are not safe
-    against code that is patched under them.
+    The thread waits while the tracer attaches: emulated CPUs are not safe against code that is
+    patched under them.
     """
-    config = Config(stall_probe_hz=PROBE_HZ)
-    with Agent(config) as agent, Recorder(OUT / name, agent.meta("")) as recorder:
-        worker = subprocess.Popen([sys.executable, __file__, "compute"])
-        if group:
-            (group / "cgroup.procs").write_text(str(worker.pid))
+    config, file = Config(stall_probe_hz=PROBE_HZ), LOCAL / name
+    worker = subprocess.Popen(
+        [sys.executable, __file__, "compute"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert worker.stdin and worker.stdout
+    worker.stdout.readline()
+    if group:
+        (group / "cgroup.procs").write_text(str(worker.pid))
+    with Agent(config) as agent, Recorder(file, agent.meta("")) as recorder:
+        worker.stdin.write(b"go\n")
+        worker.stdin.flush()
         seconds = 0
 
         def every_second() -> None:
@@ -71,6 +83,7 @@ def record(name: str, enough: Callable[[], bool], group: Path | None = None) -> 
         worker.terminate()
         worker.wait()
         recorder.write(agent.window())
+    shutil.copy(file, OUT)
 
 
 def throttled() -> Path:
@@ -81,9 +94,17 @@ def throttled() -> Path:
     return GROUP
 
 
+def examine() -> None:
+    """What the doctor of this machine says to the tail of the first recording."""
+    command = [sys.executable, "-m", "tracer.cli", "doctor", "--tail", str(LOCAL / "stalls.db")]
+    said = subprocess.run(command, check=False, capture_output=True, text=True)
+    (OUT / "doctor.txt").write_text(said.stdout + said.stderr)
+
+
 def main() -> None:
     os.sched_setaffinity(0, {AGENTS_CPU})
     record("stalls.db", (OUT / "enough").exists)
+    examine()
     end = time.monotonic() + QUOTA_S
     record("quota.db", lambda: time.monotonic() > end, throttled())
 

@@ -72,6 +72,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         (guest.files / "enough").touch()
         outcome = guest.wait()
     assert outcome.status == 0, outcome.stderr
+    stall.write_truth(outcome.files / "truth.json", [*all_cpus, *one_cpu])
     gaps = json.loads((outcome.files / "gaps.json").read_text())
     with Recording.open(outcome.files / "stalls.db") as recording:
         stalls = [seen for window in recording.windows() for seen in window.stalls]
@@ -81,12 +82,15 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @contextmanager
 def _ahead_of_other_load(guest: vm.Guest) -> Iterator[None]:
     """
-    The emulator, and ahead of that this process, which times the stalls. Else this machine's
-    scheduler takes CPUs away, too, and nobody writes that down.
+    The emulator's CPUs, ahead of them its threads that deliver the timers, and ahead of all this
+    process, which times the stalls. Else this machine's scheduler takes CPUs away, too, and nobody
+    writes that down.
     """
+    cpus = guest.cpu_threads.values()
     for thread in guest.emulator.threads():
-        os.sched_setscheduler(thread.id, os.SCHED_RR, os.sched_param(1))
-    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(2))
+        priority = 1 if thread.id in cpus else 2
+        os.sched_setscheduler(thread.id, os.SCHED_RR, os.sched_param(priority))
+    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(3))
     try:
         yield
     finally:
@@ -160,3 +164,12 @@ def test_a_tail_that_a_quota_makes_is_not(run: Run) -> None:
 
     assert ranking.carrier
     assert ranking.carrier.number == 1
+
+
+def test_the_doctor_names_it_and_what_helps(run: Run) -> None:
+    said = " ".join((run.files / "doctor.txt").read_text().split())
+
+    assert "carried by tier 0, hypervisor" in said
+    assert "CPUs stood still in" in said
+    assert "works bare metal" in said
+    assert "cannot work pin threads" in said

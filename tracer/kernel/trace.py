@@ -27,7 +27,7 @@ from tracer.model import Records
 _POSSIBLE_CPUS = Path("/sys/devices/system/cpu/possible")  # numbers, which may have gaps
 _PIECES_RING = 1 << 22  # bytes; as bpf/maps.bpf.h declares them
 _OUTLIERS_RING = 1 << 19
-_STALLS_RING = 1 << 18
+_STALLS_RING = 1 << 20
 
 
 class KernelTrace:

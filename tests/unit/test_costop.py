@@ -73,8 +73,16 @@ def test_stalls_one_after_the_other_are_several():
     assert {stall.scope for stall in stalls} == {"one"}
 
 
+def test_what_came_back_first_did_not_run_meanwhile():
+    first, second = stalled(0, 1000, 1300), stalled(1, 1000, 1304, running=[0, 2, 3])
+
+    (stall,) = found(first, second)
+
+    assert (stall.running, stall.scope) == ((), "all")
+
+
 def test_a_cpu_that_stood_still_did_not_run_whatever_others_saw_of_it():
-    (stall,) = found(stalled(0, 1000, 1300, running=[1, 2]), stalled(1, 1000, 1300))
+    (stall,) = found(stalled(0, 1000, 1300, running=[1, 2]), stalled(1, 1000, 1301))
 
     assert (stall.cpus, stall.running, stall.scope) == ((0, 1), (2,), "all_but_one")
 

@@ -170,5 +170,6 @@ def _begin(rows: Records) -> tuple[int, int | None]:
 
 
 def _running(rows: Records) -> set[int]:
-    words = np.bitwise_or.reduce(rows["running"], axis=0)
+    """As the first CPU that was back saw it: to later ones those that came before them ran."""
+    words = rows["running"][rows["end_ns"].argmin()]
     return set(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())

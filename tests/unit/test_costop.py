@@ -114,6 +114,16 @@ def test_the_steps_that_it_hit_are_those_that_were_on_the_cpus():
     assert (thread.cpu, thread.lost_ns) == (0, 300 * MS)
 
 
+def test_short_stalls_do_not_make_long_ones_meet_by_chance():
+    short = [stalled(i % 2, 10 * i + 1, 10 * i + 3) for i in range(200)]
+    long = stalled(0, 5000, 5300), stalled(1, 5000, 5300)
+
+    *_, stall = found(*short, *long, now=10)
+
+    assert stall.cpus == (0, 1)
+    assert stall.chance < 1e-3
+
+
 def test_stalls_are_held_until_stragglers_are_there():
     co_stops = CoStops(CPUS, 0)
 

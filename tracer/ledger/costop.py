@@ -32,7 +32,9 @@ class CoStops:
     def __init__(self, cpus: int, started_ns: int) -> None:
         """``cpus`` is how many the machine has."""
         self._cpus, self._started_ns = cpus, started_ns
-        self._seen = np.zeros(wire().enum("limits")["MAX_CPUS"], np.int64)
+        self._seen = np.zeros((wire().enum("limits")["MAX_CPUS"], 64), np.int64)
+        """Stalls so far by CPU and octave of their length in ns."""
+
         self._held: Records = np.zeros(0, wire().dtype("stall"))
         self._tenants: list[str] = []
 
@@ -48,7 +50,7 @@ class CoStops:
         """
         if not len(stalls) and not len(self._held):
             return []
-        np.add.at(self._seen, stalls["cpu"], 1)
+        np.add.at(self._seen, (stalls["cpu"], _octave(stalls["end_ns"] - stalls["due_ns"])), 1)
         held = self._held = join_records([self._held, stalls])
         self._tenants = [*self._tenants, *tenants]
         groups = together(held)
@@ -65,6 +67,7 @@ class CoStops:
         cpus = sorted(set(rows["cpu"].tolist()))
         running = sorted(_running(rows) - set(cpus))
         spread_ns = int(rows["end_ns"].max()) - end_ns
+        as_long = self._seen[:, _octave((rows["end_ns"] - rows["due_ns"]).min()) :].sum(axis=1)
         return Stall(
             begin_ns=begin_ns,
             uncertain_ns=uncertain_ns,
@@ -74,7 +77,7 @@ class CoStops:
             cpus=tuple(cpus),
             running=tuple(running),
             chance=chance(
-                self._seen / max(now_ns - self._started_ns, 1), cpus, max(spread_ns, _AT_ONCE_NS)
+                as_long / max(now_ns - self._started_ns, 1), cpus, max(spread_ns, _AT_ONCE_NS)
             ),
             hit=tuple(
                 StalledThread(
@@ -146,7 +149,8 @@ def chance(rates: NDArray[np.float64], cpus: Sequence[int], window_ns: int) -> f
     """
     How likely the CPUs besides the first would have come back within a window around it by chance.
 
-    :param rates: stalls per ns by CPU; each CPU by itself, they would come at any time (Poisson)
+    :param rates: stalls per ns by CPU, of those that are as long; each CPU by itself, they would
+        come at any time (Poisson)
     :returns: 0 to 1; 1 for a single CPU, which is no coincidence
     """
     others = 1 - np.exp(-np.delete(rates, cpus[0]) * 2 * window_ns)
@@ -154,6 +158,10 @@ def chance(rates: NDArray[np.float64], cpus: Sequence[int], window_ns: int) -> f
     for each in others[others > 0]:
         number = np.convolve(number, [1 - each, each])
     return float(number[len(cpus) - 1 :].sum())
+
+
+def _octave(ns: NDArray[np.uint64]) -> NDArray[np.int64]:
+    return np.log2(ns).astype(np.int64)
 
 
 def _begin(rows: Records) -> tuple[int, int | None]:

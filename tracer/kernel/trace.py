@@ -73,7 +73,7 @@ class KernelTrace:
 
     def __enter__(self) -> KernelTrace:
         with ExitStack() as undo:
-            undo.callback(self._object.close)
+            undo.callback(self._close)
             self._object.load()
             self._object.attach(self._plan.programs)
             self._map()
@@ -120,6 +120,9 @@ class KernelTrace:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._close()
+
+    def _close(self) -> None:
         while self._probes:
             os.close(self._probes.pop())
         self._object.close()

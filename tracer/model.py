@@ -90,7 +90,7 @@ class StalledThread:
     pid: int
     tid: int
     step: int
-    """Its number; 0 for work in no step."""
+    """Its number; 0 for work in no step, or in one that is not known."""
 
     cpu: int
     lost_ns: int

@@ -124,6 +124,12 @@ def test_short_stalls_do_not_make_long_ones_meet_by_chance():
     assert stall.chance < 1e-3
 
 
+def test_a_step_that_is_not_known_has_no_number():
+    (stall,) = found(stalled(0, 1000, 1300, process=1, step=2**64 - 1))
+
+    assert [thread.step for thread in stall.hit] == [0]
+
+
 def test_stalls_are_held_until_stragglers_are_there():
     co_stops = CoStops(CPUS, 0)
 

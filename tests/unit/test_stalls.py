@@ -124,6 +124,7 @@ def test_a_report_without_stalls_does_not_speak_of_them():
         ({"chance": 0.001}, "by chance 1 in 1,000"),
         ({"chance": 0.9}, "by chance likely"),
         ({"hit": (HIT,) * 5}, "and 2 other threads"),
+        ({"hit": (replace(HIT, step=0),)}, "hit policy-a in no step"),
     ],
 )
 def test_what_is_not_known_is_said(changed, said):

@@ -10,7 +10,7 @@ from tracer.judge.findings import Finding, Sure, Weight
 from tracer.judge.words import clipped, count, duration
 from tracer.ledger.stalls import StallRow
 from tracer.ledger.summary import Summary
-from tracer.model import Stall
+from tracer.model import Stall, StalledThread
 
 _SHOWN = 3  # single stalls, and threads that one hit
 _SCOPES = {
@@ -61,11 +61,16 @@ def in_words(stall: Stall, unix_offset_ns: int) -> str:
         words += f"; by chance {_odds(stall.chance)}"
     threads = sorted(stall.hit, key=lambda thread: -thread.lost_ns)
     if threads:
-        named = [f"{clipped(t.tenant, 24)} step {t.step}" for t in threads[:_SHOWN]]
+        named = map(_victim, threads[:_SHOWN])
         others = len(threads) - _SHOWN
         words += f"; hit {', '.join(named)}"
         words += f" and {count(others, 'other thread')}" if others > 0 else ""
     return words
+
+
+def _victim(thread: StalledThread) -> str:
+    step = f"step {thread.step}" if thread.step else "in no step"
+    return f"{clipped(thread.tenant, 24)} {step}"
 
 
 def _length(stall: Stall) -> str:
@@ -82,14 +87,15 @@ def _odds(chance: float) -> str:
 
 
 def findings(summary: Summary) -> Iterator[Finding]:
-    """One for each scope that cost time."""
-    for row in summary.stalls:
+    """One, if there was any: what it implies goes by the scope that cost most."""
+    for most in summary.stalls[:1]:
         yield Finding(
-            f"stalls_of_{row.scope}",
+            "stalls",
             Weight.COSTS,
-            Sure.CERTAIN if row.scope != "unknown" else Sure.LIKELY,
-            f"CPUs stood still in {duration(summary.seconds)}: {_row(row)}",
-            _ON_METAL if summary.bare_metal else _IMPLIES[row.scope],
+            Sure.CERTAIN if most.scope != "unknown" else Sure.LIKELY,
+            f"in {duration(summary.seconds)} CPUs stood still: "
+            f"{'; '.join(map(_row, summary.stalls))}",
+            _ON_METAL if summary.bare_metal else _IMPLIES[most.scope],
             "firmware settings; what runs with interrupts off"
             if summary.bare_metal
             else "give the times to whoever runs the host; leave it, or share it with fewer",

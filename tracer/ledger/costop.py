@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracer.kernel.btf import wire
+from tracer.ledger.timeline import is_torn
 from tracer.model import Records, Stall, StalledThread, join_records
 
 _SECOND = 1_000_000_000
@@ -66,6 +67,7 @@ class CoStops:
         end_ns = int(rows["end_ns"].min())
         cpus = sorted(set(rows["cpu"].tolist()))
         running = sorted(_running(rows) - set(cpus))
+        steps = np.where(is_torn(rows), 0, rows["step"])
         spread_ns = int(rows["end_ns"].max()) - end_ns
         as_long = self._seen[:, _octave((rows["end_ns"] - rows["due_ns"]).min()) :].sum(axis=1)
         return Stall(
@@ -84,11 +86,11 @@ class CoStops:
                     tenant=tenant,
                     pid=int(row["tgid"]),
                     tid=int(row["tid"]),
-                    step=int(row["step"]),
+                    step=int(step),
                     cpu=int(row["cpu"]),
                     lost_ns=int(row["lost_ns"]),
                 )
-                for row, tenant in zip(rows, tenants, strict=True)
+                for row, step, tenant in zip(rows, steps, tenants, strict=True)
                 if row["process"]
             ),
         )

@@ -122,6 +122,9 @@ struct task_struct {
 	unsigned int flags;
 	int prio;
 	struct mm_struct *mm; /* NULL once the thread has begun to exit */
+	unsigned long min_flt;
+	unsigned long maj_flt;
+	int pagefault_disabled; /* not 0: a fault now is none that the kernel handles or counts */
 	struct sched_entity se;
 	struct sched_rt_entity rt;
 	struct sched_dl_entity *dl_server;   /* 63ba8422f876: set while a deadline server runs it */

@@ -15,6 +15,7 @@ struct stall *stall;
 struct pulse *pulse;
 struct process *process;
 enum cause cause;
+enum event event;
 enum lost lost;
 enum limits limits;
 enum stepmark_limits stepmark_limits;

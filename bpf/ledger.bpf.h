@@ -14,6 +14,7 @@
 
 #include "blame.bpf.h"
 #include "compat.bpf.h"
+#include "event.bpf.h"
 #include "histogram.bpf.h"
 #include "maps.bpf.h"
 #include "mark.bpf.h"
@@ -54,6 +55,7 @@ static __always_inline void open_piece(struct thread *t, u64 step, u64 from_ns)
 	piece->from_ns = piece->until_ns = from_ns;
 	piece->tail_steal_ns = piece->tail_stall_ns = 0;
 	__builtin_memset(piece->ns, 0, sizeof(piece->ns));
+	__builtin_memset(piece->events, 0, sizeof(piece->events));
 	piece->switches = piece->involuntary = piece->migrations = 0;
 	piece->helper_wait_ns = piece->helper_worst_ns = 0;
 	__builtin_memset(&piece->worst, 0, sizeof(piece->worst));
@@ -173,6 +175,7 @@ static __always_inline void settle(struct thread *t, struct task_struct *task, u
 		count_lost(LOST_STEAL_BACKWARDS);
 	t->steal_ns = steal_now;
 	t->stall_ns = 0;
+	take_faults(t, task);
 
 	switch (read_mark(t, task, until, &mark)) {
 	case MARK_NEW:
@@ -276,12 +279,20 @@ static __always_inline void end_wait(struct thread *t, struct task_struct *task,
 	wait_no_more(t);
 }
 
+/* `now` is the first that we see of the thread. */
+static __always_inline void begin_books(struct thread *t, struct task_struct *task, u64 now)
+{
+	t->at_ns = t->piece.from_ns = t->piece.until_ns = now;
+	t->minor_faults = task->min_flt;
+	t->major_faults = task->maj_flt;
+}
+
 /* The thread has the CPU from `now` on. */
 static __always_inline void gets_cpu(struct thread *t, struct task_struct *task, struct cpu *cpu,
 				     u64 now)
 {
 	if (!t->at_ns) /* the first that we see of it */
-		t->piece.from_ns = now;
+		begin_books(t, task, now);
 	else if (t->cause == CAUSE_RUNNING) /* it left unseen: that time stays unexplained */
 		count_lost(LOST_SWITCH_UNSEEN);
 	else
@@ -309,8 +320,8 @@ static __always_inline u64 got_cpu_unseen(struct thread *t, struct cpu *cpu, u64
 static __always_inline bool is_running(struct thread *t, struct task_struct *task, u64 now)
 {
 	if (t->at_ns)
-		return t->cause == CAUSE_RUNNING;
-	t->at_ns = t->piece.from_ns = t->piece.until_ns = now;
+		return t->cause == CAUSE_RUNNING && !t->settling;
+	begin_books(t, task, now);
 	t->steal_ns = steal_clock(task);
 	return false;
 }

@@ -9,10 +9,19 @@
 
 #define NO_LIMIT CAUSE_RUNNING
 
+/* A kernel function whose time on the CPU has a cause of its own, while a thread is inside. */
+struct inside {
+	u64 piece_ns;   /* from_ns of the piece that it began in; 0: the thread is not inside */
+	u64 running_ns; /* what that piece had as running when it began */
+};
+
 /* What is known of one thread of a target. The piece is filled in place and copied out when the
  * thread's mark changes. */
 struct thread {
 	struct piece piece;
+	u64 minor_faults; /* the task's own counts up to which the pieces have them */
+	u64 major_faults;
+	struct inside fault;
 	u64 at_ns;          /* up to here its time is in the books; 0: nothing is known yet */
 	u64 woken_ns;       /* since when it is runnable; 0: it waits for something else */
 	u64 steal_ns;       /* steal clock of its CPU up to which steal is in the books */
@@ -34,6 +43,7 @@ struct thread {
 	u32 tenant_slot;    /* histograms to count its deschedules in */
 	u32 queued_on;      /* CPU + 1 that it waits for; 0: none */
 	u32 slot_pause_ns;  /* until the look after the next */
+	u32 settling;       /* settle_here() is at it: an interrupt keeps off the books */
 };
 
 struct {

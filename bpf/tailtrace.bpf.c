@@ -6,12 +6,14 @@
  *   sched_wakeup(_new)     a wait is over: from here on the thread wants a CPU
  *   sched_migrate_task     a waiting thread is moved: its wait goes on elsewhere
  *   irq and softirq hooks  time on the CPU that is not the thread's own
+ *   page fault hooks       what its memory costs the thread, in memory.bpf.h
  *   sched_process_fork     a thread of a target starts: it is tracked from birth
  *   sched_process_exit     a thread ends: its last piece is closed
  *   hrtimer_expire hooks   a CPU shows a sign of life, or comes back from a stall
  *   iter/task              the agent tags the threads of a target that run already
  */
 #include "ledger.bpf.h"
+#include "memory.bpf.h"
 #include "stall.bpf.h"
 #include "wait.bpf.h"
 
@@ -261,8 +263,10 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *task)
 
 	if (!t)
 		return 0;
-	if (t->at_ns)
+	if (t->at_ns) {
+		take_faults(t, task);
 		close_piece(t); /* its memory may be gone already: no mark is read any more */
+	}
 	untrack(t, task);
 	return 0;
 }

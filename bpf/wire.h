@@ -43,6 +43,13 @@ enum cause {
 	NR_CAUSES,
 };
 
+/* What is counted of a step besides time. tracer/catalog.py gives each its words, in this order. */
+enum event {
+	EVENT_FAULT_MINOR, /* page faults, as the kernel counts them: min_flt, maj_flt */
+	EVENT_FAULT_MAJOR,
+	NR_EVENTS,
+};
+
 /* Why something was not counted. The agent exports each by name. */
 enum lost {
 	LOST_PIECES_RING_FULL,   /* a finished piece of a ledger found no room */
@@ -131,6 +138,7 @@ struct piece {
 	u32 involuntary; /* of these, wanting to stay */
 	u32 migrations;
 	u32 reserved;
+	u32 events[NR_EVENTS];
 	u64 helper_wait_ns; /* deschedules of the process's unmarked threads meanwhile */
 	u64 helper_worst_ns;
 	struct wait worst; /* the longest deschedule */

@@ -25,6 +25,7 @@ from tracer.catalog import (
     DESCHEDULE_P999,
     DESCHEDULE_WINDOW_COUNT,
     HELPER_WAIT,
+    PAGE_FAULTS,
     QUEUE_WAIT,
     STEP_ELAPSED,
     STEP_SECONDS,
@@ -48,7 +49,7 @@ def dashboard() -> Dashboard:
             choice("tenant", "Tenants on these nodes.", f"{TARGETS.name}{{{CHOSEN_NODES}}}"),
             choice("step", "Their kinds of steps.", f"{STEP_ELAPSED.name}_count{{{_TENANT}}}"),
         ],
-        [*_steps(), *_causes(), *_waits(), *_of_the_agents_window()],
+        [*_steps(), *_causes(), *_waits(), *_memory(), *_of_the_agents_window()],
     )
 
 
@@ -120,6 +121,16 @@ def _waits() -> list[Panel]:
             *_quantiles(QUEUE_WAIT, ["tenant"], _TENANT, 0.5, 0.99),
         ),
     ]
+
+
+def _memory() -> list[Panel]:
+    return [_events("Page faults", PAGE_FAULTS)]
+
+
+def _events(title: str, metric: Metric) -> Panel:
+    """How many a second."""
+    each = sum_by(["tenant", "kind"], rate(metric, WINDOW, matchers=_TENANT))
+    return over_time(title, metric.help, NUMBER, ("{{tenant}} {{kind}}", each))
 
 
 def _of_the_agents_window() -> list[Panel]:

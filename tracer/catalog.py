@@ -55,6 +55,19 @@ DESCHEDULES: tuple[str, ...] = tuple(cause.name for cause in CAUSES if cause.des
 
 
 @dataclass(frozen=True, slots=True)
+class Event:
+    """Something that is counted besides time, per step."""
+
+    name: str
+    metric: Metric
+    kind: str
+    """The metric's label of that name."""
+
+    capability: str
+    """Where that is missing, the event is not counted."""
+
+
+@dataclass(frozen=True, slots=True)
 class Loss:
     """Something that was not counted, and why."""
 
@@ -146,6 +159,8 @@ CAPABILITIES: dict[str, str] = {
     "rt_limit": "throttling by a real-time budget or the fair server",
     "irq": "time in interrupt handlers",
     "softirq": "time in deferred interrupt work",
+    "fault count": "minor and major page faults",
+    "fault": "time on the CPU in page faults",
     "gpu": "waits in an accelerator's driver",
     "steal": "time that the hypervisor took",
     "stall": "time in which a CPU stood still, without a steal clock",
@@ -154,9 +169,11 @@ CAPABILITIES: dict[str, str] = {
     "marks": "steps that engines of any user mark",
     "pods": "names, labels and annotations of pods",
 }
-OPTIONAL_CAPABILITIES = frozenset({"gpu", "steal", "placement", "remote access"})
-"""Rightly missing on some machines: without a hypervisor nothing is stolen, with one node nothing
-is remote."""
+OPTIONAL_CAPABILITIES = frozenset({"gpu", "steal", "fault", "placement", "remote access"})
+"""
+Rightly missing on some machines: without a hypervisor nothing is stolen, with one node nothing is
+remote, and a kernel may forbid that its functions are traced.
+"""
 
 SCOPES: dict[str, str] = {
     "one": "one CPU, while others ran",
@@ -242,6 +259,12 @@ HELPER_WAIT = Metric(
     Type.COUNTER,
     ("tenant", "step"),
     "Deschedule of a process's unmarked threads while a step was under way.",
+)
+PAGE_FAULTS = Metric(
+    "tailtrace_page_faults_total",
+    Type.COUNTER,
+    ("tenant", "kind"),
+    "Page faults of a tenant's threads in steps and out of them: minor, or major from storage.",
 )
 STEAL = Metric(
     "tailtrace_steal_seconds_total",
@@ -338,12 +361,19 @@ SELF_DRAIN = Metric(
     "Time the agent spent joining marks with kernel records.",
 )
 
+EVENTS: tuple[Event, ...] = (
+    Event("fault_minor", PAGE_FAULTS, "minor", "fault count"),
+    Event("fault_major", PAGE_FAULTS, "major", "fault count"),
+)
+"""In the order of ``enum event``."""
+
 METRICS: tuple[Metric, ...] = tuple(v for v in globals().values() if isinstance(v, Metric))
 
 LABELS: dict[str, str] = {
     "tenant": "whom the work is for; those beyond the configured number are `other`",
     "step": "kind of step, as the engine marked it",
     "cause": "where the time went",
+    "kind": "which of the events that a metric counts",
     "victim": "the tenant that waited",
     "aggressor": "who had the CPU: a tenant, a container or a pool of threads; or a limit's name",
     "cpu": "number of the CPU",

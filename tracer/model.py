@@ -205,6 +205,9 @@ class Steps:
     helper_wait_ns: NDArray[np.int64]
     helper_worst_ns: NDArray[np.int64]
 
+    events: NDArray[np.int64]
+    """(n, e) counts, in the order of ``catalog.EVENTS``."""
+
     worst: Records
     """(n,) ``struct wait``: the longest deschedule; ns = 0 where there was none."""
 

@@ -8,7 +8,17 @@ from itertools import product
 
 import numpy as np
 
-from tracer.catalog import CAUSES, DESCHEDULE, DESCHEDULES, LOSSES, METRICS, SCOPES, Metric, Type
+from tracer.catalog import (
+    CAUSES,
+    DESCHEDULE,
+    DESCHEDULES,
+    EVENTS,
+    LOSSES,
+    METRICS,
+    SCOPES,
+    Metric,
+    Type,
+)
 from tracer.model import Exemplar, Family, Histogram
 
 EDGES = np.geomspace(1e-5, 1.28, 18)
@@ -21,6 +31,7 @@ LABEL_VALUES: dict[str, Sequence[str]] = {
     "cause": [cause.name for cause in CAUSES],
     "victim": ["chat", "batch"],
     "aggressor": ["batch", "grpc-worker"],
+    "kind": sorted({event.kind for event in EVENTS}),
     "cpu": ["0", "1"],
     "kind": ["virtual"],
     "kernel": ["6.1.0"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracer.catalog import CAUSES, DESCHEDULES, SCOPES
+from tracer.catalog import CAUSES, DESCHEDULES, EVENTS, SCOPES
 from tracer.kernel.btf import wire
 from tracer.ledger.books import CAUSE_AT
 from tracer.ledger.histogram import BUCKETS, bucket_of
@@ -92,6 +92,7 @@ class Drains:
         totals.add_steps(self.steps(n), self.now_ns)
         pieces = np.zeros(n, PIECE)
         pieces["ns"] = rng.integers(0, 1000, pieces["ns"].shape)
+        pieces["events"] = rng.integers(0, 9, pieces["events"].shape)
         totals.add_outside(pieces, rng.integers(0, 3, n).astype(np.int32))
         totals.stalls.add([self.stall() for _ in range(rng.integers(0, 3))], self.now_ns)
         totals.add_queue_waits(rng.integers(0, 3, n).astype(np.int32), rng.integers(1, S, n))
@@ -129,6 +130,7 @@ class Drains:
             switches=rng.integers(0, 9, n).astype(np.uint32),
             involuntary=rng.integers(0, 9, n).astype(np.uint32),
             migrations=rng.integers(0, 9, n).astype(np.uint32),
+            events=rng.integers(0, 9, (n, len(EVENTS))) * rng.integers(0, 2, (n, len(EVENTS))),
             helper_wait_ns=rng.integers(0, S, n),
             helper_worst_ns=rng.integers(0, S, n),
             worst=self._worst(n),

@@ -13,6 +13,10 @@ def by_cause(**ms):
     return {cause.name: ms.get(cause.name, 0) * MS for cause in catalog.CAUSES}
 
 
+def by_event(**counts):
+    return {event.name: float(counts.get(event.name, 0)) for event in catalog.EVENTS}
+
+
 DECODE = StepRow(
     tenant="chat",
     step="decode",
@@ -25,6 +29,7 @@ DECODE = StepRow(
     typical=by_cause(running=9.6, net=0.6),
     tail=by_cause(running=10.0, preempted=18.3, runqueue=2.1, net=0.5),
     tail_count=48,
+    events=by_event(fault_minor=4711, fault_major=12),
 )
 GRPC = Aggressor(name="rl_sampling", pid=70, tid=73, comm="grpc-worker-3", seconds=18.3 * MS)
 NGINX = Aggressor(name="nginx", pid=80, tid=80, comm="nginx", seconds=2.1 * MS)
@@ -51,6 +56,8 @@ SLOW = SlowStep(
     blame_rest=0.1 * MS,
     helper_wait=0,
     helper_worst=0,
+    events=by_event(fault_minor=3),
+    usual_events=by_event(fault_minor=1),
 )
 SUMMARY = Summary(
     seconds=30,

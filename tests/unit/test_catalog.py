@@ -22,6 +22,11 @@ def test_causes_are_in_the_kernels_order():
     assert [cause.name for cause in catalog.CAUSES] == wire().names("cause", "CAUSE_")
 
 
+def test_events_are_in_the_kernels_order_and_behind_a_capability():
+    assert [event.name for event in catalog.EVENTS] == wire().names("event", "EVENT_")
+    assert {event.capability for event in catalog.EVENTS} <= catalog.CAPABILITIES.keys()
+
+
 def test_losses_are_in_the_kernels_order():
     assert [loss.name for loss in catalog.KERNEL_LOSSES] == wire().names("lost", "LOST_")
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.summaries import GRPC, MS, NGINX, SLOW
+from tests.unit.summaries import GRPC, MS, NGINX, SLOW, by_event
 from tracer.judge.explain import as_dict, in_full, sentence
 from tracer.judge.words import WIDTH
 
@@ -35,6 +35,16 @@ def test_late_helpers_are_named():
     text = sentence(replace(SLOW, helper_wait=9 * MS, helper_worst=4 * MS))
 
     assert text.endswith("Its helper threads wanted a CPU for 9.00 ms, at worst 4.00 ms at once.")
+
+
+def test_events_are_named_when_there_are_many_more_than_usual():
+    many = by_event(fault_minor=1204, fault_major=3)
+    text = sentence(replace(SLOW, events=many, usual_events=by_event(fault_minor=12.4)))
+
+    assert text.endswith(
+        "It had 1,204 minor page faults instead of 12, 3 major page faults instead of 0."
+    )
+    assert "page fault" not in sentence(replace(SLOW, events=many, usual_events=many))
 
 
 def test_a_step_as_long_as_the_median_needs_no_cause():

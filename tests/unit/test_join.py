@@ -12,6 +12,7 @@ from numpy.testing import assert_array_equal
 
 from tracer.kernel.btf import wire
 from tracer.ledger.books import CAUSE_AT, MAX_DEPTH, PageNames
+from tracer.ledger.events import EVENT_AT
 from tracer.ledger.join import MARKS, PIECES, Join
 
 PIECE = wire().dtype("piece")
@@ -234,6 +235,17 @@ def test_helpers_are_summed_and_the_worst_kept(join):
 
     assert_array_equal([0, 80], steps.helper_wait_ns)
     assert_array_equal([0, 25], steps.helper_worst_ns)
+
+
+def test_events_are_summed_and_a_step_includes_its_stages(join):
+    pieces = np.concatenate([WATCHED, piece(1, 100, 110), piece(2, 120, 130), piece(1, 150, 160)])
+    pieces["events"][:, EVENT_AT["fault_minor"]] = 0, 3, 4, 5
+    marks = np.concatenate([mark(2, 120, 150, parent=1), mark(1, 100, 200)])
+
+    steps = join.drain(marks, pieces, 300, ended=[1]).steps
+
+    assert_array_equal([4, 12], steps.events[:, EVENT_AT["fault_minor"]])
+    assert steps.events.sum() == 16
 
 
 def test_names_and_shares_are_those_of_the_targets_page(join, names):

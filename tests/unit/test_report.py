@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -111,6 +112,7 @@ def test_the_dictionary_is_json_in_seconds():
 
 def test_every_cause_has_words():
     assert list(words.CAUSES) == [cause.name for cause in catalog.CAUSES]
+    assert list(words.EVENTS) == [event.name for event in catalog.EVENTS]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,24 @@ def totals(names):
     return Totals(names, comms, 0, cannot_tell={})
 
 
-def steps(elapsed_ms, *, kind=0, tenants=(0,), weights=(1,), end_ns=S, parent=0, **causes_ms):
+def minor_faults(n):
+    return [n if event.name == "fault_minor" else 0 for event in catalog.EVENTS]
+
+
+NO_EVENTS = minor_faults(0)
+
+
+def steps(
+    elapsed_ms,
+    *,
+    kind=0,
+    tenants=(0,),
+    weights=(1,),
+    end_ns=S,
+    parent=0,
+    events=NO_EVENTS,
+    **causes_ms,
+):
     """Steps that are alike but for their wall time; what ``causes_ms`` leaves is running."""
     elapsed = np.array(elapsed_ms, float) * MS
     n = len(elapsed)
@@ -67,6 +84,7 @@ def steps(elapsed_ms, *, kind=0, tenants=(0,), weights=(1,), end_ns=S, parent=0,
         switches=np.zeros(n, np.uint32),
         involuntary=np.zeros(n, np.uint32),
         migrations=np.zeros(n, np.uint32),
+        events=np.tile(events, (n, 1)),
         helper_wait_ns=zeros.copy(),
         helper_worst_ns=zeros.copy(),
         worst=np.zeros(n, PIECE["worst"]),
@@ -104,6 +122,28 @@ def test_a_step_is_counted_for_each_tenant_it_served_and_its_time_split(totals):
     assert math.isclose(0.0018, seconds["chat", "decode", "lock"])
     assert math.isclose(0.0002, seconds["batch", "decode", "lock"])
     assert math.isclose(0.010, sum(seconds.values()))
+
+
+def test_events_are_counted_by_tenant_in_steps_and_out_of_them_and_stages_not_twice(totals):
+    totals.add_steps(steps([10], tenants=(0, 1), weights=(3, 1), events=minor_faults(8)), S)
+    totals.add_steps(steps([5], kind=1, parent=1, events=minor_faults(100)), S)
+    pieces = np.zeros(1, PIECE)
+    pieces["events"] = minor_faults(5)
+    totals.add_outside(pieces, np.array([1], np.int32))
+
+    assert rows(totals, catalog.PAGE_FAULTS) == {
+        ("chat", "minor"): 6,
+        ("chat", "major"): 0,
+        ("batch", "minor"): 7,
+        ("batch", "major"): 0,
+    }
+
+
+def test_events_that_cannot_be_told_have_no_row(names):
+    totals = Totals(names, comms, 0, cannot_tell={"fault count": "no such counter"})
+    totals.add_steps(steps([10], events=minor_faults(8)), S)
+
+    assert rows(totals, catalog.PAGE_FAULTS) == {}
 
 
 def test_a_histograms_sum_is_the_wall_time_and_its_edges_hold_what_is_below(totals):

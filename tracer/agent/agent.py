@@ -52,8 +52,6 @@ _MOST_READ = 8192  # records: with more of them read, they are joined before the
 _VERSION = version("tailtrace")
 _STEP = wire().enum("stepmark_what")["STEPMARK_STEP"]
 
-_NOT_MEASURED = {"fault": "page faults are not timed: their time on the CPU is in `running`"}
-
 
 class Agent:
     """
@@ -151,13 +149,14 @@ class Agent:
         self._undo.close()
 
     def _cannot_tell(self) -> dict[str, str]:
-        causes = {cause.name for cause in catalog.CAUSES}
+        figures = {cause.name for cause in catalog.CAUSES}
+        figures |= {event.capability for event in catalog.EVENTS}
         unavailable = {
             each.name: each.reason
             for each in self._plan.capabilities
-            if each.name in causes and not each.available
+            if each.name in figures and not each.available
         }
-        return _NOT_MEASURED | unavailable
+        return unavailable
 
     def run(self, stopped: Callable[[], bool], every_second: Callable[[], None]) -> None:
         """Trace until ``stopped``, asked at every reading; ``every_second`` may publish."""

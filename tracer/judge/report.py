@@ -11,7 +11,7 @@ from typing import Any
 
 from tracer import catalog
 from tracer.catalog import Group
-from tracer.judge import stalls, tiers
+from tracer.judge import events, stalls, tiers
 from tracer.judge.explain import excess, sentence
 from tracer.judge.words import CAUSES, clipped, compact, count, duration, percent, wrapped
 from tracer.ledger.summary import ByCause, Summary
@@ -28,7 +28,9 @@ def as_dict(summary: Summary) -> dict[str, Any]:
 
 def report(summary: Summary) -> list[str]:
     """Lines of at most WIDTH columns."""
-    return _screen(summary, _header, _tails, _stalls, _table, _blame, _slowest, _absent)
+    return _screen(
+        summary, _header, _tails, _stalls, _table, _blame, events.section, _slowest, _absent
+    )
 
 
 def top(summary: Summary) -> list[str]:

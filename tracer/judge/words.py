@@ -29,6 +29,12 @@ CAUSES: dict[str, str] = {
 }
 """What a thread did in a cause, to follow a duration: ``3 ms in the run queue``."""
 
+EVENTS: dict[str, str] = {
+    "fault_minor": "minor page fault",
+    "fault_major": "major page fault",
+}
+"""One of what is counted, to follow a number."""
+
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6))
 _HOUR = 3600
 _LONG = 10_000  # seconds from which on hours say more

@@ -14,7 +14,9 @@ from pathlib import Path
 from tracer.host.facts import value_of, why
 from tracer.host.hypervisor import Hypervisor
 from tracer.host.privileges import Privilege, in_words, lacking
+from tracer.kernel import fentry
 from tracer.kernel.btf import Btf
+from tracer.kernel.memory_hooks import fault_hooks
 from tracer.model import Capability
 
 SCHEDULER = (
@@ -61,6 +63,7 @@ def plan(kernel: Btf, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> P
     hypervisor = Hypervisor.read(proc, sys)
     stall = _stall(kernel, hypervisor)
     steal_source = _steal_source(kernel, proc, hypervisor)
+    fault_programs, faults = fault_hooks(kernel, fentry.refusal)
     return Plan(
         steal_source,
         programs=(
@@ -68,6 +71,7 @@ def plan(kernel: Btf, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> P
             "on_softirq_entry",
             "on_softirq_exit",
             *(f"on_{name}_{end}" for name in interrupts for end in ("entry", "exit")),
+            *fault_programs,
             *(TIMERS if stall.available else ()),
         ),
         constants={
@@ -79,6 +83,7 @@ def plan(kernel: Btf, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> P
             *_scheduling(kernel),
             Capability("irq", "+".join(interrupts) or "none", _missing(interrupts)),
             Capability("softirq", "tp_btf"),
+            *faults,
             _gpu(proc),
             _steal(steal_source, hypervisor),
             stall,

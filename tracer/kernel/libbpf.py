@@ -124,6 +124,18 @@ class BpfObject:
         for name, program in self.programs().items():
             autoload(program, name in wanted)
 
+    def trace_function(self, program: str, function: str) -> None:
+        """
+        Before load: the kernel function that a program for an entry or a return is meant for.
+
+        Raises UnavailableError when this kernel has no such function.
+        """
+        set_target = _function(
+            "bpf_program__set_attach_target", c.c_int, c.c_void_p, c.c_int, c.c_char_p
+        )
+        if error := set_target(self.programs()[program], 0, function.encode()):
+            raise UnavailableError(f"no function {function} in BTF: {os.strerror(-error)}")
+
     def constants(self) -> memoryview:
         """The bytes of ``.rodata``, writable until load."""
         size = c.c_size_t()

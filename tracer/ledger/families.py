@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tracer import catalog
 from tracer.catalog import CAUSES, DESCHEDULES
+from tracer.ledger import events
 from tracer.ledger.histogram import BUCKETS, EDGES_SECONDS, coarsen
 from tracer.ledger.profile import Profile
 from tracer.ledger.totals import Totals
@@ -43,6 +44,7 @@ def families(totals: Totals, now_ns: int, unix_seconds: float) -> Iterator[Famil
         catalog.HELPER_WAIT,
         {labels: float(totals.helper_seconds[row]) for labels, row in rows.items()},
     )
+    yield from events.families(totals)
     yield _ratio(totals, totals.window.profile(now_ns))
     yield Family(catalog.BLAME, dict(totals.blame.seconds(totals.tenants.names)))
     yield Family(

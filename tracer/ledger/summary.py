@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracer.catalog import CAUSES
+from tracer.catalog import CAUSES, EVENTS
 from tracer.ledger.histogram import bucket_of_quantile, bucket_of_rank, quantile
 from tracer.ledger.stalls import StallRow
 from tracer.ledger.totals import Totals
@@ -20,6 +20,7 @@ from tracer.model import Aggressor, Stall, Steps, take_rows
 from tracer.targets.text import visible
 
 ByCause = Mapping[str, float]
+ByEvent = Mapping[str, float]
 
 _MEDIAN_BAND = 0.4, 0.6
 
@@ -45,6 +46,8 @@ class StepRow:
     """A step beyond the 99th percentile, on average; of fewer than 100 steps the longest."""
 
     tail_count: int
+    events: ByEvent
+    """Counts, the tenant's share of all steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +122,9 @@ class SlowStep:
     blame_rest: float
     helper_wait: float
     helper_worst: float
+    events: ByEvent
+    usual_events: ByEvent
+    """What the steps of its tenant and kind have of them in as much time as a median one takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +159,7 @@ class Summary:
 
     lost: Mapping[str, int]
     cannot_tell: Mapping[str, str]
-    """Causes that this machine cannot tell, each with the reason."""
+    """Causes and capabilities behind events that are not told here, each with the reason."""
 
     unix_offset_ns: int
     """What the wall clock showed more than CLOCK_MONOTONIC, when tracing began."""
@@ -197,6 +203,16 @@ def _by_cause(seconds: NDArray[np.float64]) -> ByCause:
     return {cause.name: float(s) for cause, s in zip(CAUSES, seconds, strict=True)}
 
 
+def _by_event(counts: NDArray[np.floating] | NDArray[np.integer]) -> ByEvent:
+    return {event.name: float(n) for event, n in zip(EVENTS, counts, strict=True)}
+
+
+def _in_a_median_step(row: StepRow) -> ByEvent:
+    """By time: events and seconds are both the tenant's share."""
+    steps = sum(row.seconds.values()) / row.p50
+    return {name: n / steps for name, n in row.events.items()}
+
+
 def _step_row(
     totals: Totals, row: int, counts: NDArray[np.int64], ns: NDArray[np.int64]
 ) -> StepRow:
@@ -219,6 +235,7 @@ def _step_row(
         typical=_by_cause(ns[middle].sum(axis=0) / counts[middle].sum() / 1e9),
         tail=_by_cause(ns[tail].sum(axis=0) / counts[tail].sum() / 1e9),
         tail_count=int(counts[tail].sum()),
+        events=_by_event(totals.events[row]),
     )
 
 
@@ -273,6 +290,8 @@ def _slow_steps(totals: Totals, steps: Steps, rows: Mapping[int, StepRow]) -> tu
             blame_rest=float(steps.blame_rest_ns[i]) / 1e9,
             helper_wait=float(steps.helper_wait_ns[i]) / 1e9,
             helper_worst=float(steps.helper_worst_ns[i]) / 1e9,
+            events=_by_event(steps.events[i]),
+            usual_events=_in_a_median_step(peer),
         )
         for i, peer in enumerate(peers)
     )

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tracer.catalog import CAUSES, DESCHEDULES
+from tracer.catalog import CAUSES, DESCHEDULES, EVENTS
 from tracer.ledger.blame import Blame, NameRunners
 from tracer.ledger.books import CAUSE_AT
 from tracer.ledger.histogram import BUCKETS
@@ -57,8 +57,8 @@ class Totals:
     ) -> None:
         """
         :param names: what the kinds and tenants of steps are numbers of; may grow
-        :param cannot_tell: causes of which nobody knows that this machine can tell them, each with
-            the reason
+        :param cannot_tell: causes, and capabilities behind events, of which nobody knows that this
+            machine has them, each with the reason
         :param bare_metal: whether it is known to have no hypervisor
         :param unix_offset_ns: what the wall clock shows more than CLOCK_MONOTONIC
         """
@@ -84,6 +84,11 @@ class Totals:
         self.is_stage = np.zeros(rows, np.bool_)
         self.outside_seconds = np.zeros((max_tenants + 1, len(CAUSES)))
         """By tenant's number: what kernel events told of threads in no step."""
+
+        self.events = np.zeros((rows, len(EVENTS)))
+        """(rows, e) of a tenant's steps, each step split by the tenants' shares."""
+
+        self.outside_events = np.zeros((max_tenants + 1, len(EVENTS)))
 
         self.blame = Blame(name_runners, max_tenants + 1)
         self.slowest = Slowest(window_seconds)
@@ -160,6 +165,7 @@ class Totals:
         """``struct piece`` (n,) in no step, and the tenants (n,) whose threads these were."""
         victim, ns = self._tenants(tenant), pieces["ns"].astype(np.int64)
         np.add.at(self.outside_seconds, victim, ns / 1e9)
+        np.add.at(self.outside_events, victim, pieces["events"])
         everything = np.ones((len(pieces), 1))
         rest = pieces["blame_rest_ns"].astype(np.int64)
         self.blame.add(victim[:, None], everything, ns, pieces["aggressors"], rest)
@@ -208,10 +214,11 @@ class Totals:
 
     def _add_shares(self, steps: Steps, row_of_share: NDArray[np.int64]) -> None:
         step, column = np.nonzero(row_of_share >= 0)
-        row, share = row_of_share[step, column], steps.share[step, column] / 1e9
+        row, share = row_of_share[step, column], steps.share[step, column]
         # A counter cannot fall: a negative remainder is counted as lost instead.
-        np.add.at(self.seconds, row, share[:, None] * np.maximum(steps.ns[step], 0))
-        np.add.at(self.helper_seconds, row, share * steps.helper_wait_ns[step])
+        np.add.at(self.seconds, row, share[:, None] * np.maximum(steps.ns[step], 0) / 1e9)
+        np.add.at(self.helper_seconds, row, share * steps.helper_wait_ns[step] / 1e9)
+        np.add.at(self.events, row, share[:, None] * steps.events[step])
         self.is_stage[row[steps.parent[step] != 0]] = True
 
     def _add_profile(self, steps: Steps, row_of_share: NDArray[np.int64], now_ns: int) -> None:

@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tracer.ledger import events
 from tracer.ledger.histogram import BUCKETS
 from tracer.ledger.profile import Profile
 from tracer.ledger.totals import Totals
@@ -33,6 +34,7 @@ class _Sums:
     deschedules: NDArray[np.uint64]
     blame: Mapping[tuple[str, str, str], float]
     stalls: int
+    events: Mapping[events.Labels, float]
     lost: Mapping[str, int]
     outliers: int
 
@@ -48,6 +50,7 @@ class _Sums:
             totals.deschedules,
             dict(totals.blame.seconds(totals.tenants.names)),
             totals.stalls.number,
+            events.counts(totals),
             dict(lost),
             totals.longest.seen,
         )
@@ -87,6 +90,7 @@ class Increments:
             deschedules=self._deschedules(now, before),
             outside=self._outside(now, before),
             blame=_difference(now.blame, before.blame),
+            events=_difference(now.events, before.events),
             slowest=self._slowest(now_ns),
             outliers=recorded_outliers(
                 *self._totals.longest.since(before.outliers), self._totals.names

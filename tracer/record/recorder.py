@@ -124,6 +124,8 @@ class Recorder:
             self._insert_row("outside", number, tenant, _by_cause(outside))
         for labels, blamed in window.blame.items():
             self._insert_row("blame", number, *labels, blamed)
+        for labels, counted in window.events.items():
+            self._insert_row("event", number, *labels, counted)
         for place, slow in enumerate(window.slowest):
             self._insert_row("slow_step", number, place, _json(slow))
         for place, outlier in enumerate(window.outliers):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracer.catalog import CAUSES, DESCHEDULES
+from tracer.ledger import events
 from tracer.ledger.histogram import BUCKETS
 from tracer.ledger.profile import Profile
 from tracer.ledger.totals import Totals
@@ -130,6 +131,8 @@ class _Replayed:
             totals.outside_seconds[totals.tenants.number(tenant)] += seconds
         for (victim, aggressor, cause), s in window.blame.items():
             totals.blame.add_seconds(totals.tenants.number(victim), aggressor, cause, s)
+        for labels, count in window.events.items():
+            events.add(totals, labels, count)
 
 
 def _at_row(profile: Profile, row: int) -> Profile:

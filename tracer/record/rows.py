@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tracer.catalog import CAUSES, DESCHEDULES, LOSSES, SCOPES
 from tracer.kernel.btf import wire
 from tracer.ledger.books import CAUSE_AT
+from tracer.ledger.events import EVENT_AT
 from tracer.ledger.histogram import BUCKETS
 from tracer.ledger.profile import Profile
 from tracer.model import Stall
@@ -77,6 +78,10 @@ def read_window(database: sqlite3.Connection, number: int, meta: Meta, version: 
             (_shown(victim), _shown(aggressor), _one_of(CAUSE_AT, cause)): seconds
             for victim, aggressor, cause, seconds in rows(blamed, "blame")
         },
+        events={
+            (_shown(tenant), _shown(step), _one_of(EVENT_AT, event)): count
+            for tenant, step, event, count in rows("tenant, step, event, count", "event")
+        },
         slowest=[_slow_step(step) for (step,) in rows("step", "slow_step")],
         outliers=[
             _outlier(outlier) for (outlier,) in (rows("outlier", "outlier") if version > 1 else [])
@@ -124,6 +129,8 @@ def _slow_step(text: str) -> RecordedStep:
     step = msgspec.convert(_shown(msgspec.json.decode(text)), RecordedStep)
     for cause in [*step.ns, *([step.worst.cause] if step.worst else [])]:
         _one_of(CAUSE_AT, cause)
+    for event in step.events:
+        _one_of(EVENT_AT, event)
     return step
 
 

@@ -57,6 +57,14 @@ TABLES = (
     seconds REAL NOT NULL,
     PRIMARY KEY (window, victim, aggressor, cause)
 ) STRICT""",
+    """CREATE TABLE event (
+    window INTEGER NOT NULL REFERENCES window ON DELETE CASCADE,
+    tenant TEXT NOT NULL,
+    step TEXT NOT NULL,
+    event TEXT NOT NULL,
+    count REAL NOT NULL,
+    PRIMARY KEY (window, tenant, step, event)
+) STRICT""",
     """CREATE TABLE slow_step (
     window INTEGER NOT NULL REFERENCES window ON DELETE CASCADE,
     place INTEGER NOT NULL,

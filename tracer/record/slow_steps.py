@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tracer.catalog import CAUSES
+from tracer.catalog import CAUSES, EVENTS
 from tracer.kernel.btf import wire
 from tracer.ledger.books import CAUSE_AT
+from tracer.ledger.events import EVENT_AT
 from tracer.ledger.totals import Totals
 from tracer.model import Names, Records, Steps
 from tracer.record.window import RecordedStep, Runner, Wait
@@ -34,6 +35,7 @@ def recorded(totals: Totals, steps: Steps) -> list[RecordedStep]:
             kind=kind,
             shares=_shares(totals, steps, i),
             ns={cause.name: int(n) for cause, n in zip(CAUSES, steps.ns[i], strict=True) if n},
+            events={e.name: int(k) for e, k in zip(EVENTS, steps.events[i], strict=True) if k},
             worst=wait_of(steps.worst[i]) if steps.worst[i]["ns"] else None,
             aggressors=_aggressors(totals, steps.aggressors[i]),
         )
@@ -103,6 +105,7 @@ def restored(
         tenant=np.full((n, _SHARES), -1, np.int32),
         share=np.zeros((n, _SHARES)),
         ns=np.zeros((n, len(CAUSES)), np.int64),
+        events=np.zeros((n, len(EVENTS)), np.int64),
         worst=np.zeros(n, _PIECE["worst"]),
         aggressors=np.zeros((n, _LIMITS["NR_AGGRESSORS"]), _PIECE["aggressors"].base),
     )
@@ -111,6 +114,8 @@ def restored(
             steps.tenant[i, at], steps.share[i, at] = number_of(names.tenants, tenant), share
         for cause, ns in step.ns.items():
             steps.ns[i, CAUSE_AT[cause]] = ns
+        for event, k in step.events.items():
+            steps.events[i, EVENT_AT[event]] = k
         if step.worst:
             steps.worst[i] = wait_record(step.worst)
         for at, (who, ns) in enumerate(step.aggressors):

@@ -89,6 +89,8 @@ class RecordedStep(msgspec.Struct, frozen=True, kw_only=True):
     """With the ns that each ran, largest first."""
 
     blame_rest_ns: int
+    events: dict[str, Unsigned]
+    """Those with any."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -141,6 +143,9 @@ class Window:
 
     blame: Mapping[tuple[str, str, str], float]
     """Seconds by victim, aggressor and cause."""
+
+    events: Mapping[tuple[str, str, str], float]
+    """Counts by tenant, step kind and event; outside of steps the kind is empty."""
 
     slowest: Sequence[RecordedStep]
     """Of the slowest steps those that no window before has."""

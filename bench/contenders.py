@@ -10,7 +10,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
@@ -21,6 +21,7 @@ from tracer.errors import UnavailableError
 from tracer.kernel.btf import Btf, object_path
 from tracer.kernel.hooks import INTERRUPTS, plan
 from tracer.kernel.libbpf import BpfObject
+from tracer.kernel.memory_hooks import allocations
 from tracer.kernel.trace import KernelTrace
 from tracer.targets.mark_file import Refused
 from tracer.targets.mark_page import MarkPage
@@ -31,6 +32,9 @@ RunTimes = Mapping[str, tuple[int, int]]
 Contender = Callable[[int], AbstractContextManager[Callable[[], RunTimes]]]
 """Attached inside of the context; the argument is the pid of the load."""
 
+Hooks = Mapping[str, re.Pattern[str]]
+"""Name -> what the names of the programs on it match."""
+
 HOOKS = {
     "switch": re.compile(r"on_switch|sched_s"),  # bcc's names are cut: raw_tp__sched_s
     "wakeup": re.compile(r"on_wakeup|sched_w"),
@@ -38,17 +42,21 @@ HOOKS = {
     "softirq": re.compile(r"on_softirq_"),
     "timer": re.compile(r"on_timer_"),
 }
+MEMORY_HOOKS = {
+    "page fault": re.compile(r"on_fault_"),
+    "page allocation": re.compile(r"on_page_alloc"),
+}
 _TENANT_SLOTS = 101
 _OUTLIER_NS = 1_000_000
 _PEER_STARTS_WITHIN = 20.0  # seconds; bpftrace needs some
 _TRACEFS = Path("/sys/kernel/tracing")
 
 
-def by_hook(times: RunTimes) -> dict[str, tuple[int, int]]:
-    """Hook of ``HOOKS`` -> (ns, runs) of all its programs."""
-    totals = dict.fromkeys(HOOKS, (0, 0))
+def by_hook(times: RunTimes, hooks: Hooks = HOOKS) -> dict[str, tuple[int, int]]:
+    """Hook -> (ns, runs) of all its programs."""
+    totals = dict.fromkeys(hooks, (0, 0))
     for program, (ns, runs) in times.items():
-        for hook, pattern in HOOKS.items():
+        for hook, pattern in hooks.items():
             if pattern.search(program):
                 totals[hook] = (totals[hook][0] + ns, totals[hook][1] + runs)
     return totals
@@ -79,8 +87,10 @@ def empty(pid: int) -> Iterator[Callable[[], RunTimes]]:
 
 
 def _ours() -> KernelTrace:
-    """Our kernel side without a target."""
-    return KernelTrace(plan(Btf.of_kernel()), _TENANT_SLOTS, _OUTLIER_NS)
+    """Our kernel side without a target, and with what it only has on two nodes."""
+    here = plan(Btf.of_kernel())
+    programs = tuple(dict.fromkeys((*here.programs, *allocations(Btf.of_kernel()).programs)))
+    return KernelTrace(replace(here, programs=programs), _TENANT_SLOTS, _OUTLIER_NS)
 
 
 def _track(kernel: KernelTrace, pid: int) -> None:

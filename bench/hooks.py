@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from bench.contenders import CONTENDERS, HOOKS, Contender, RunTimes, by_hook
+from bench.contenders import CONTENDERS, HOOKS, Contender, Hooks, RunTimes, by_hook
 from bench.load import Shape, compiled, running
 from bench.spread import Spread
 from bench.table import Row, Section
@@ -30,28 +30,40 @@ Costs = dict[str, float]
 
 
 def measure(rounds: int, say: Callable[[str], None]) -> Section:
-    rounds_of: dict[str, list[Costs]] = defaultdict(list)
-    failed: dict[str, str] = {}
     cpu = max(os.sched_getaffinity(0))
     with compiled("load") as load, running(load, Shape(), cpu) as pid:
-        for number in range(rounds):
-            for name, contender in CONTENDERS.items():
-                if name in failed:
-                    continue
-                say(f"hooks: round {number + 1} of {rounds}: {name}")
-                try:
-                    rounds_of[name].append(_costs(contender, pid))
-                except UnavailableError as e:
-                    failed[name] = str(e)
-    return Section("Hooks", _METHOD, rows(rounds_of, failed))
+        rounds_of, failed = measured(pid, CONTENDERS, HOOKS, rounds, say)
+    return Section("Hooks", _METHOD, rows(rounds_of, failed) + against(rounds_of))
 
 
-def _costs(contender: Contender, pid: int) -> Costs:
+def measured(
+    pid: int,
+    contenders: Mapping[str, Contender],
+    hooks: Hooks,
+    rounds: int,
+    say: Callable[[str], None],
+) -> tuple[dict[str, list[Costs]], dict[str, str]]:
+    """Contender -> what its programs cost, round by round; and why the others could not run."""
+    rounds_of: dict[str, list[Costs]] = defaultdict(list)
+    failed: dict[str, str] = {}
+    for number in range(rounds):
+        for name, contender in contenders.items():
+            if name in failed:
+                continue
+            say(f"{', '.join(hooks)}: round {number + 1} of {rounds}: {name}")
+            try:
+                rounds_of[name].append(_costs(contender, pid, hooks))
+            except UnavailableError as e:
+                failed[name] = str(e)
+    return rounds_of, failed
+
+
+def _costs(contender: Contender, pid: int, hooks: Hooks) -> Costs:
     statistics = count_run_time()
     try:
         with contender(pid) as times:
-            before = by_hook(times())
-            return per_run(before, by_hook(_after(_SECONDS, times)))
+            before = by_hook(times(), hooks)
+            return per_run(before, by_hook(_after(_SECONDS, times), hooks))
     finally:
         os.close(statistics)
 
@@ -70,24 +82,29 @@ def per_run(before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]
     return {hook: ns / runs for hook, (ns, runs) in deltas.items() if runs}
 
 
-def rows(rounds_of: Mapping[str, list[Costs]], failed: Mapping[str, str]) -> list[Row]:
+def rows(
+    rounds_of: Mapping[str, list[Costs]],
+    failed: Mapping[str, str],
+    contenders: Iterable[str] = CONTENDERS,
+    hooks: Iterable[str] = HOOKS,
+) -> list[Row]:
     table = []
-    for hook in HOOKS:
-        for name in CONTENDERS:
+    for hook in hooks:
+        for name in contenders:
             costs = [costs[hook] for costs in rounds_of.get(name, []) if hook in costs]
             if costs:
                 table.append(Row(f"{hook}: {name}", "ns", Spread.quartiles(costs)))
-            elif name in failed and hook == "switch":
+            elif name in failed and hook == next(iter(hooks)):
                 table.append(Row.unavailable(name, "ns", failed[name]))
-    return table + _against(rounds_of)
+    return table
 
 
-def _against(rounds_of: Mapping[str, list[Costs]]) -> list[Row]:
+def against(rounds_of: Mapping[str, list[Costs]]) -> list[Row]:
     ours, theirs = "ours, tracked", "libbpf-tools runqlat"
     return [
-        _ratio(rounds_of, "switch", "ours, untracked", "empty", 2.0),
-        _ratio(rounds_of, "switch", ours, "empty", 3.5),
-        _ratio(rounds_of, "switch + wakeup", ours, theirs, 0.5),
+        ratio(rounds_of, "switch", "ours, untracked", "empty", 2.0),
+        ratio(rounds_of, "switch", ours, "empty", 3.5),
+        ratio(rounds_of, "switch + wakeup", ours, theirs, 0.5),
         _timers(rounds_of, ours),
     ]
 
@@ -103,7 +120,7 @@ def _timers(rounds_of: Mapping[str, list[Costs]], name: str) -> Row:
     return Row(what, "%", Spread.quartiles(shares), 0.05)
 
 
-def _ratio(rounds_of: Mapping[str, list[Costs]], hooks: str, a: str, b: str, budget: float) -> Row:
+def ratio(rounds_of: Mapping[str, list[Costs]], hooks: str, a: str, b: str, budget: float) -> Row:
     """Round by round, so that what slows down all of a round counts less."""
     what, of = f"{hooks}: {a} / {b}", hooks.split(" + ")
     pairs = zip(rounds_of.get(a, []), rounds_of.get(b, []), strict=False)

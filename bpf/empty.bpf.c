@@ -14,3 +14,13 @@ SEC("tp_btf/sched_wakeup") int on_wakeup(void *ctx)
 {
 	return 0;
 }
+
+SEC("tp_btf/page_fault_user") int on_fault_user(void *ctx)
+{
+	return 0;
+}
+
+SEC("tp_btf/mm_page_alloc") int on_page_alloc(void *ctx)
+{
+	return 0;
+}

@@ -186,6 +186,18 @@ struct pt_regs {
 #error "kernel.h: this architecture's system call number is not known"
 #endif
 
+enum migrate_reason {
+	MR_SYSCALL,
+	MR_MEMPOLICY_MBIND,
+	MR_NUMA_MISPLACED,
+};
+
 #pragma clang attribute pop
+
+/* The first word of a page has its node in the highest bits (include/linux/page-flags-layout.h).
+ * It is read without its name, whose type is not the same on all kernels (memdesc_flags_t). */
+struct page {
+	unsigned long flags;
+};
 
 #endif

@@ -22,6 +22,7 @@ struct thread {
 	u64 minor_faults; /* the task's own counts up to which the pieces have them */
 	u64 major_faults;
 	struct inside fault;
+	struct inside migration;
 	u64 at_ns;          /* up to here its time is in the books; 0: nothing is known yet */
 	u64 woken_ns;       /* since when it is runnable; 0: it waits for something else */
 	u64 steal_ns;       /* steal clock of its CPU up to which steal is in the books */

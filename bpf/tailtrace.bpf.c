@@ -113,6 +113,7 @@ SEC("tp_btf/sched_migrate_task") int BPF_PROG(on_migrate, struct task_struct *ta
 	if (!t)
 		return 0;
 	t->piece.migrations++;
+	count_move(t, task, dest_cpu);
 	if (t->queued_on) {
 		wait_no_more(t);
 		move_limit(t, task, dest_cpu);

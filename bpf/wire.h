@@ -22,10 +22,11 @@ typedef long long s64;
 /* Where a slice of a step's wall time went. tracer/catalog.py gives each its words, in this order.
  */
 enum cause {
-	CAUSE_RUNNING, /* what is left on the CPU after the five that follow */
+	CAUSE_RUNNING, /* what is left on the CPU after the six that follow */
 	CAUSE_IRQ,
 	CAUSE_SOFTIRQ,
 	CAUSE_FAULT,
+	CAUSE_NUMA_MIGRATE,
 	CAUSE_STEAL,
 	CAUSE_STALL,
 	CAUSE_PREEMPTED, /* from here on the thread wanted a CPU and had none */
@@ -47,6 +48,18 @@ enum cause {
 enum event {
 	EVENT_FAULT_MINOR, /* page faults, as the kernel counts them: min_flt, maj_flt */
 	EVENT_FAULT_MAJOR,
+	EVENT_ALLOC_LOCAL, /* pages that it got, on the node of its CPU or on another */
+	EVENT_ALLOC_REMOTE,
+	EVENT_HINT_LOCAL, /* faults that NUMA balancing provokes, by where the page was */
+	EVENT_HINT_REMOTE,
+	EVENT_MIGRATE_BALANCER, /* pages that it moved between nodes, by why */
+	EVENT_MIGRATE_REQUEST,
+	EVENT_MIGRATE_OTHER,
+	EVENT_MOVE_CACHE, /* it was moved to a CPU with another last-level cache, or node */
+	EVENT_MOVE_NODE,
+	EVENT_BALANCE_MOVE, /* what NUMA balancing did with the thread */
+	EVENT_BALANCE_SWAP,
+	EVENT_BALANCE_STICK,
 	NR_EVENTS,
 };
 

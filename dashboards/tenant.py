@@ -25,11 +25,16 @@ from tracer.catalog import (
     DESCHEDULE_P999,
     DESCHEDULE_WINDOW_COUNT,
     HELPER_WAIT,
+    HINT_FAULTS,
+    NUMA_BALANCING,
+    NUMA_MIGRATIONS,
+    PAGE_ALLOCATIONS,
     PAGE_FAULTS,
     QUEUE_WAIT,
     STEP_ELAPSED,
     STEP_SECONDS,
     TARGETS,
+    THREAD_MOVES,
     Metric,
 )
 from tracer.catalog import STEP_RATIO as STEP_RATIO_OF_WINDOW
@@ -124,7 +129,14 @@ def _waits() -> list[Panel]:
 
 
 def _memory() -> list[Panel]:
-    return [_events("Page faults", PAGE_FAULTS)]
+    return [
+        _events("Page faults", PAGE_FAULTS),
+        _events("New pages", PAGE_ALLOCATIONS),
+        _events("Hint faults of NUMA balancing", HINT_FAULTS),
+        _events("Pages moved", NUMA_MIGRATIONS),
+        _events("Threads moved", THREAD_MOVES),
+        _events("NUMA balancing of threads", NUMA_BALANCING),
+    ]
 
 
 def _events(title: str, metric: Metric) -> Panel:

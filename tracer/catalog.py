@@ -35,6 +35,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause("irq", Group.ON_CPU, "interrupt handlers that ran on top of the thread"),
     Cause("softirq", Group.ON_CPU, "deferred interrupt work that ran on top of the thread"),
     Cause("fault", Group.ON_CPU, "handling page faults, the part on the CPU"),
+    Cause("numa_migrate", Group.ON_CPU, "moving pages to its node for NUMA balancing, in a fault"),
     Cause("steal", Group.ON_CPU, "the hypervisor ran something else on the CPU", deschedule=True),
     Cause("stall", Group.ON_CPU, "the CPU stood still, and no steal clock says so", True),
     Cause("preempted", Group.WANTED, "another thread was put on the CPU", deschedule=True),
@@ -161,6 +162,13 @@ CAPABILITIES: dict[str, str] = {
     "softirq": "time in deferred interrupt work",
     "fault count": "minor and major page faults",
     "fault": "time on the CPU in page faults",
+    "cache moves": "moves of threads between last-level caches",
+    "node moves": "moves of threads between NUMA nodes",
+    "allocations": "on which node a thread's new pages are",
+    "hint faults": "faults that NUMA balancing provokes",
+    "balancing": "what NUMA balancing does with threads",
+    "numa_migrate": "time on the CPU in moving pages for NUMA balancing",
+    "page moves": "pages that move between nodes, and why",
     "gpu": "waits in an accelerator's driver",
     "steal": "time that the hypervisor took",
     "stall": "time in which a CPU stood still, without a steal clock",
@@ -169,7 +177,10 @@ CAPABILITIES: dict[str, str] = {
     "marks": "steps that engines of any user mark",
     "pods": "names, labels and annotations of pods",
 }
-OPTIONAL_CAPABILITIES = frozenset({"gpu", "steal", "fault", "placement", "remote access"})
+OPTIONAL_CAPABILITIES = frozenset(
+    {"gpu", "steal", "placement", "remote access", "fault", "cache moves", "node moves"}
+    | {"allocations", "hint faults", "balancing", "numa_migrate", "page moves"}
+)
 """
 Rightly missing on some machines: without a hypervisor nothing is stolen, with one node nothing is
 remote, and a kernel may forbid that its functions are traced.
@@ -265,6 +276,36 @@ PAGE_FAULTS = Metric(
     Type.COUNTER,
     ("tenant", "kind"),
     "Page faults of a tenant's threads in steps and out of them: minor, or major from storage.",
+)
+PAGE_ALLOCATIONS = Metric(
+    "tailtrace_page_allocations_total",
+    Type.COUNTER,
+    ("tenant", "kind"),
+    "Pages that a tenant's threads got, local or remote to the CPU that asked.",
+)
+HINT_FAULTS = Metric(
+    "tailtrace_numa_hint_faults_total",
+    Type.COUNTER,
+    ("tenant", "kind"),
+    "Page faults that NUMA balancing provoked, with the page local or remote to the CPU.",
+)
+NUMA_MIGRATIONS = Metric(
+    "tailtrace_numa_migrations_total",
+    Type.COUNTER,
+    ("tenant", "kind"),
+    "Pages that a tenant's threads moved: for the NUMA balancer, at their own request, or other.",
+)
+THREAD_MOVES = Metric(
+    "tailtrace_thread_moves_total",
+    Type.COUNTER,
+    ("tenant", "kind"),
+    "Moves of a tenant's threads to a CPU of another node, or of another cache on the same node.",
+)
+NUMA_BALANCING = Metric(
+    "tailtrace_numa_balancing_total",
+    Type.COUNTER,
+    ("tenant", "kind"),
+    "What NUMA balancing did with a tenant's threads: move, swap with another, or stick.",
 )
 STEAL = Metric(
     "tailtrace_steal_seconds_total",
@@ -364,6 +405,18 @@ SELF_DRAIN = Metric(
 EVENTS: tuple[Event, ...] = (
     Event("fault_minor", PAGE_FAULTS, "minor", "fault count"),
     Event("fault_major", PAGE_FAULTS, "major", "fault count"),
+    Event("alloc_local", PAGE_ALLOCATIONS, "local", "allocations"),
+    Event("alloc_remote", PAGE_ALLOCATIONS, "remote", "allocations"),
+    Event("hint_local", HINT_FAULTS, "local", "hint faults"),
+    Event("hint_remote", HINT_FAULTS, "remote", "hint faults"),
+    Event("migrate_balancer", NUMA_MIGRATIONS, "balancer", "page moves"),
+    Event("migrate_request", NUMA_MIGRATIONS, "request", "page moves"),
+    Event("migrate_other", NUMA_MIGRATIONS, "other", "page moves"),
+    Event("move_cache", THREAD_MOVES, "cache", "cache moves"),
+    Event("move_node", THREAD_MOVES, "node", "node moves"),
+    Event("balance_move", NUMA_BALANCING, "move", "balancing"),
+    Event("balance_swap", NUMA_BALANCING, "swap", "balancing"),
+    Event("balance_stick", NUMA_BALANCING, "stick", "balancing"),
 )
 """In the order of ``enum event``."""
 
@@ -373,7 +426,6 @@ LABELS: dict[str, str] = {
     "tenant": "whom the work is for; those beyond the configured number are `other`",
     "step": "kind of step, as the engine marked it",
     "cause": "where the time went",
-    "kind": "which of the events that a metric counts",
     "victim": "the tenant that waited",
     "aggressor": "who had the CPU: a tenant, a container or a pool of threads; or a limit's name",
     "cpu": "number of the CPU",
@@ -383,7 +435,7 @@ LABELS: dict[str, str] = {
     " served by another",
     "segment": "`private`, or a shared segment's name; those beyond the configured number are"
     " `other`",
-    "kind": "virtual, bare metal or unknown",
+    "kind": "which of the events that a metric counts; or what a machine is",
     "kernel": "its release",
     "cpus": "how many",
     "numa_nodes": "that the machine shows; empty where it does not say",

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kernel.harness import Trace, Victim
-from tracer.errors import UnavailableError
+from tests.kernel.harness import Trace, Victim, kernel_side
 from tracer.kernel.btf import Btf
 from tracer.kernel.hooks import plan
 from tracer.kernel.trace import KernelTrace
@@ -36,16 +35,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def trace() -> Iterator[Trace]:
-    try:
+    with kernel_side():
         here = plan(Btf.of_kernel())
         here.constants["accelerator_majors"] = [PTMX_MAJOR, 0, 0, 0, 0, 0, 0, 0]
-        kernel = KernelTrace(here, tenant_slots=8, outlier_ns=10_000)
-        with kernel:
+        with KernelTrace(here, tenant_slots=8, outlier_ns=10_000) as kernel:
             yield Trace(kernel)
-    except UnavailableError as why:
-        if os.environ.get("KERNEL_TESTS") == "1":
-            raise
-        pytest.skip(f"{why} (KERNEL_TESTS=1 turns this skip into a failure)")
 
 
 @pytest.fixture

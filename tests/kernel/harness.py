@@ -8,11 +8,15 @@ import os
 import select
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 
+from tracer.errors import UnavailableError
 from tracer.kernel.trace import KernelTrace
 from tracer.model import Records
 from tracer.selftest import victim as selftest
@@ -36,6 +40,17 @@ def overlap(some: Gaps, others: Gaps) -> Gaps:
     """The time in both."""
     pairs = ((max(a, c), min(b, d)) for a, b in some for c, d in others)
     return [(begin, end) for begin, end in pairs if begin < end]
+
+
+@contextmanager
+def kernel_side() -> Iterator[None]:
+    """Where it may not be loaded the test is skipped, or fails when KERNEL_TESTS=1 wants it run."""
+    try:
+        yield
+    except UnavailableError as why:
+        if os.environ.get("KERNEL_TESTS") == "1":
+            raise
+        pytest.skip(f"{why} (KERNEL_TESTS=1 turns this skip into a failure)")
 
 
 class Program:

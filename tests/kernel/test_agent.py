@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -14,10 +13,10 @@ import psutil
 import pytest
 from numpy.typing import NDArray
 
+from tests.kernel.harness import kernel_side
 from tracer.agent.agent import Agent
 from tracer.catalog import CAUSES
 from tracer.config import Config, Match, Rule
-from tracer.errors import UnavailableError
 from tracer.ledger.summary import Summary
 from tracer.model import Steps
 from workloads.rl_sampling import account
@@ -44,13 +43,8 @@ def agent_until(process: subprocess.Popen[bytes], config: Config) -> tuple[Agent
     """Trace until the process ends."""
     steps: list[Steps] = []
     agent = Agent(config, steps.append)
-    try:
-        with agent:
-            agent.run(lambda: process.poll() is not None, lambda: list(agent.families()) and None)
-    except UnavailableError as why:
-        if os.environ.get("KERNEL_TESTS") == "1":
-            raise
-        pytest.skip(f"{why} (KERNEL_TESTS=1 turns this skip into a failure)")
+    with kernel_side(), agent:
+        agent.run(lambda: process.poll() is not None, lambda: list(agent.families()) and None)
     return agent, steps
 
 

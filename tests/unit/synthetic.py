@@ -17,6 +17,7 @@ from tests.unit.recorded import meta
 from tracer.catalog import CAUSES
 from tracer.judge.migration.distribution import Distribution
 from tracer.judge.migration.sample import Sample
+from tracer.ledger.books import CAUSE_AT
 from tracer.ledger.histogram import BUCKETS, bucket_of
 from tracer.record.meta import Machine, MachineKind
 
@@ -106,7 +107,7 @@ def sample(rng, windows=180, steps=STEPS, deschedules=DESCHEDULES, on=None, **ch
     times = steps.sample(rng, windows)
     causes = np.zeros((windows, len(CAUSES)))
     whole = np.bincount(times.window, times.seconds, windows)
-    causes[:, 0], causes[:, 6] = 0.9 * whole, 0.1 * whole
+    causes[:, CAUSE_AT["running"]], causes[:, CAUSE_AT["preempted"]] = 0.9 * whole, 0.1 * whole
     fields = {
         "meta": meta(machine=on or machine()),
         "seconds": np.full(windows, WINDOW),

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from bench.contenders import by_hook, complaint, parse_run_times
-from bench.hooks import per_run, rows
+from bench.hooks import against, per_run, rows
 from bench.load import cpu_ns, switches
 
 SHOWN = [  # bpftool --json prog show
@@ -60,13 +60,11 @@ def test_a_cost_is_that_of_the_runs_in_between():
 
 
 def test_ratios_are_taken_round_by_round():
-    table = rows(
-        {
-            "empty": [{"switch": 50.0}, {"switch": 100.0}, {"switch": 60.0}],
-            "ours, untracked": [{"switch": 75.0}, {"switch": 150.0}, {"switch": 90.0}],
-        },
-        {"bcc runqlat": "no kernel headers"},
-    )
+    rounds_of = {
+        "empty": [{"switch": 50.0}, {"switch": 100.0}, {"switch": 60.0}],
+        "ours, untracked": [{"switch": 75.0}, {"switch": 150.0}, {"switch": 90.0}],
+    }
+    table = rows(rounds_of, {"bcc runqlat": "no kernel headers"}) + against(rounds_of)
     by_name = {row.what: row for row in table}
 
     ratio = by_name["switch: ours, untracked / empty"]

@@ -51,7 +51,6 @@ def ranked(cannot_tell=None, **ms):
         typical=alike,
         tail=alike | {cause: value / 1e3 for cause, value in ms.items()},
         tail_count=10,
-        events={},
     )
     return rank(row, cannot_tell)
 

@@ -78,12 +78,22 @@ def test_in_full_it_has_time_thread_tenants_and_the_longest_deschedule():
 
 
 def test_in_full_every_aggressor_has_its_part_of_the_wait():
-    lines = in_full(replace(SLOW, aggressors=(replace(GRPC, seconds=9 * MS), NGINX)), ENDED)
+    step = replace(SLOW, aggressors=(replace(GRPC, seconds=9 * MS), NGINX), events={})
+    lines = in_full(step, ENDED)
 
     assert [line.split() for line in lines[-3:]] == [
         ["grpc-worker-3", "(rl_sampling)", "9.00", "ms", "80", "%", "73", "of", "70"],
         ["nginx", "2.10", "ms", "19", "%", "80", "of", "80"],
         ["not", "known", "100", "us", "0.9", "%"],
+    ]
+
+
+def test_in_full_it_has_what_was_counted():
+    lines = in_full(SLOW, ENDED)
+
+    assert [line.split() for line in lines[-2:]] == [
+        ["WHAT", "IT", "HAD", "THIS", "STEP", "USUAL"],
+        ["minor", "page", "faults", "3", "1"],
     ]
 
 

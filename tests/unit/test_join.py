@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 from tracer.kernel.btf import wire
 from tracer.ledger.books import CAUSE_AT, MAX_DEPTH, PageNames
-from tracer.ledger.events import EVENT_AT
+from tracer.ledger.counts import EVENT_AT
 from tracer.ledger.join import MARKS, PIECES, Join
 
 PIECE = wire().dtype("piece")

@@ -28,7 +28,7 @@ def planned(tmp_path):
         (tmp_path / "kallsyms").write_text(symbols)
         (tmp_path / "self").mkdir(exist_ok=True)
         (tmp_path / "self/status").write_text("CapEff:\t0000000000000000\n")
-        return plan(types, tmp_path, tmp_path / "sys")
+        return plan(types, proc=tmp_path, sys=tmp_path / "sys")
 
     return planned
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.summaries import DECODE, GRPC, MS, SLOW, SUMMARY
+from tests.unit.summaries import DECODE, GRPC, MS, SLOW, SUMMARY, by_event
 from tracer import catalog
 from tracer.judge import words
 from tracer.judge.report import as_dict, report, top
@@ -25,6 +25,18 @@ def test_the_table_has_quantiles_their_ratio_and_shares_of_time():
     (row,) = (line for line in lines if line.startswith("chat            decode"))
     numbers = "4,711 10.2 ms 21.0 ms 31.2 ms 3.06 92 % 4.0 % 4.0 %"
     assert row.split() == ["chat", "decode", *numbers.split()]
+
+
+def test_memory_has_a_table_of_what_is_known():
+    far = by_event(fault_minor=4711, fault_major=12, alloc_remote=83, alloc_local=17, move_node=5)
+    one_node = dict.fromkeys(("allocations", "hint faults", "page moves", "node moves"), "one node")
+    two_nodes = "\n".join(report(replace(SUMMARY, rows=(replace(DECODE, events=far),))))
+    unknown = "\n".join(report(replace(SUMMARY, cannot_tell=one_node)))
+
+    assert "Memory of steps" in two_nodes
+    assert re.search(r"chat +decode +4,711 +12 +83 % +- +0 +5\n", two_nodes)
+    assert re.search(r"chat +decode +4,711 +12 +- +- +- +-\n", unknown)
+    assert "allocations, hint faults, page moves, node moves: cannot be told here: one" in unknown
 
 
 def test_the_tail_is_ranked_by_cause():
@@ -100,7 +112,7 @@ def test_whatever_the_names_it_fits_the_screen(name, seconds, n):
     )
 
     assert max(map(len, lines)) <= WIDTH
-    assert len(lines) <= 80
+    assert len(lines) <= 84
 
 
 def test_the_dictionary_is_json_in_seconds():

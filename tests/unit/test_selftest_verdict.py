@@ -128,9 +128,9 @@ NOT_SEEN = Row("gpu", Verdict.NOT_SEEN, "no accelerator's driver is loaded")
 
 def test_the_table_has_a_line_for_each() -> None:
     assert list(as_lines([NAMED, NOT_SEEN])) == [
-        "CAUSE        PROVOKED  MEASURED  ERROR %  VERDICT",
-        "sleep          500 ms    505 ms    +1.00  named",
-        "gpu                 -         -        -  "
+        "CAUSE         PROVOKED  MEASURED  ERROR %  VERDICT",
+        "sleep           500 ms    505 ms    +1.00  named",
+        "gpu                  -         -        -  "
         "cannot be seen here: no accelerator's driver is loaded",
     ]
 

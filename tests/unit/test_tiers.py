@@ -33,7 +33,6 @@ def row(typical, tail):
         typical=by_cause(**typical),
         tail=by_cause(**tail),
         tail_count=10,
-        events={},
     )
 
 

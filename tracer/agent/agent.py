@@ -28,6 +28,8 @@ from tracer.agent.naming import RunnerNames
 from tracer.agent.own import by_name, machine_families, own_families
 from tracer.agent.pages import Pages
 from tracer.config import Config
+from tracer.host.machine import Machine
+from tracer.judge import locality
 from tracer.kernel.btf import Btf, wire
 from tracer.kernel.hooks import plan
 from tracer.kernel.trace import KernelTrace
@@ -72,7 +74,7 @@ class Agent:
         """
         self._config = config
         self._observe, self._observe_outliers = observe, observe_outliers
-        self._plan = plan(Btf.of_kernel())
+        self._plan = plan(Btf.of_kernel(), locality.doubt(Machine.read()))
         self._slots = Labels(config.tenants.max)
         self._kernel = KernelTrace(
             self._plan,

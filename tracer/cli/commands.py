@@ -79,10 +79,11 @@ def check(arguments: argparse.Namespace) -> int:
         with Recording.open(arguments.recording) as recording:
             return _print_capabilities(recording.meta.capabilities, arguments.json)
     settings = settings_of(arguments)
-    here = plan(Btf.of_kernel())
+    machine = Machine.read()
+    here = plan(Btf.of_kernel(), locality.doubt(machine))
     with KernelTrace(here, settings.tenants.max + 1, int(settings.outlier_ms * 1e6)) as kernel:
         instructions = kernel.verified_instructions()
-    placement = locality.placement(Machine.read(), why_not())
+    placement = locality.placement(machine, why_not())
     pods = PodWatch(settings.kubelet)
     pods.ask()
     capabilities = [*here.capabilities, placement, remote_accesses(), *pods.capabilities]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tracer import catalog
-from tracer.judge import events
+from tracer.judge import counts
 from tracer.judge.words import CAUSES, clipped, count, duration, percent, wrapped
 from tracer.ledger.labels import pool_of
 from tracer.ledger.summary import ByCause, SlowStep
@@ -43,7 +43,7 @@ def sentence(step: SlowStep) -> str:
     if step.helper_wait >= _MINOR * longer:
         text += f" Its helper threads wanted a CPU for {duration(step.helper_wait)}"
         text += f", at worst {duration(step.helper_worst)} at once."
-    return f"{text} {events.sentence(step)}".rstrip()
+    return f"{text} {counts.sentence(step)}".rstrip()
 
 
 def in_full(step: SlowStep, ended_unix: float) -> list[str]:
@@ -55,6 +55,7 @@ def in_full(step: SlowStep, ended_unix: float) -> list[str]:
         "",
         *_ledger(step),
         *_aggressors(step),
+        *counts.in_full(step),
     ]
 
 

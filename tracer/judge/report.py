@@ -11,7 +11,7 @@ from typing import Any
 
 from tracer import catalog
 from tracer.catalog import Group
-from tracer.judge import events, stalls, tiers
+from tracer.judge import counts, stalls, tiers
 from tracer.judge.explain import excess, sentence
 from tracer.judge.words import CAUSES, clipped, compact, count, duration, percent, wrapped
 from tracer.ledger.summary import ByCause, Summary
@@ -29,7 +29,7 @@ def as_dict(summary: Summary) -> dict[str, Any]:
 def report(summary: Summary) -> list[str]:
     """Lines of at most WIDTH columns."""
     return _screen(
-        summary, _header, _tails, _stalls, _table, _blame, events.section, _slowest, _absent
+        summary, _header, _tails, _stalls, _table, _blame, counts.section, _slowest, _absent
     )
 
 
@@ -120,8 +120,11 @@ def _slowest(summary: Summary) -> Iterator[str]:
 
 
 def _absent(summary: Summary) -> Iterator[str]:
-    for cause, reason in summary.cannot_tell.items():
-        yield from wrapped(f"{cause}: cannot be told here: {reason}")
+    names: dict[str, list[str]] = {}
+    for name, reason in summary.cannot_tell.items():
+        names.setdefault(reason, []).append(name)
+    for reason, untold in names.items():
+        yield from wrapped(f"{', '.join(untold)}: cannot be told here: {reason}")
     if summary.lost:
         lost = ", ".join(f"{reason} {n:,}" for reason, n in sorted(summary.lost.items()))
         yield from wrapped(f"lost: {lost}")

@@ -22,6 +22,7 @@ and no other tier can be said to be drowned by it."""
 
 _REMOTE = 1 - 80 / 250  # of an access: 80-120 ns on the own node, 200-250 ns on another
 _REMOTE_BASIS = "if all its running were remote accesses at 250 ns that could take 80"
+_IN_FAULTS = "fault", "numa_migrate"
 _SHARING_NS, _BANDWIDTH = 5_000, 0.0002  # a step; part of its wall time
 _ELSEWHERE = "measured for another engine, 157 ms a step, slots behind a lock:"
 
@@ -188,8 +189,9 @@ def _measured(tier: Tier, excess: Mapping[str, int], cannot_tell: Mapping[str, s
 
 def _bounded(tier: Tier, tail: ByCause, inside_ns: int) -> TierTime:
     wall_ns = sum(tail.values()) * 1e9
+    in_faults = sum(tail[cause] for cause in _IN_FAULTS)
     known = {
-        2: (_REMOTE * tail["running"] * 1e9 + tail["fault"] * 1e9, _REMOTE_BASIS),
+        2: (_REMOTE * tail["running"] * 1e9 + in_faults * 1e9, _REMOTE_BASIS),
         3: (_REMOTE * tail["running"] * 1e9, _REMOTE_BASIS),
         4: (_SHARING_NS, f"{_ELSEWHERE} 1 to 5 us a step"),
         5: (_BANDWIDTH * wall_ns, f"{_ELSEWHERE} below 0.02 % of a step"),
@@ -202,7 +204,7 @@ def _bounded(tier: Tier, tail: ByCause, inside_ns: int) -> TierTime:
 
 def _inside_running_ns(excess_ns: Mapping[str, int]) -> int:
     """Slower memory shows as longer running, and as time to handle faults; nowhere else."""
-    return max(0, excess_ns["running"]) + max(0, excess_ns["fault"])
+    return sum(max(0, excess_ns[cause]) for cause in ("running", *_IN_FAULTS))
 
 
 def _carrier(tiers: tuple[TierTime, ...], longer_ns: int) -> Tier | None:

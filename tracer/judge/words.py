@@ -12,6 +12,7 @@ CAUSES: dict[str, str] = {
     "irq": "in interrupts",
     "softirq": "in soft interrupts",
     "fault": "handling page faults",
+    "numa_migrate": "moving pages to its node",
     "steal": "stolen by the hypervisor",
     "stall": "stalled with its CPU",
     "preempted": "preempted",
@@ -32,6 +33,18 @@ CAUSES: dict[str, str] = {
 EVENTS: dict[str, str] = {
     "fault_minor": "minor page fault",
     "fault_major": "major page fault",
+    "alloc_local": "local new page",
+    "alloc_remote": "remote new page",
+    "hint_local": "local hint fault",
+    "hint_remote": "remote hint fault",
+    "migrate_balancer": "balancing page migration",
+    "migrate_request": "requested page migration",
+    "migrate_other": "other page migration",
+    "move_cache": "cross-cache move",
+    "move_node": "cross-node move",
+    "balance_move": "balancing move",
+    "balance_swap": "balancing swap",
+    "balance_stick": "refused balancing move",
 }
 """One of what is counted, to follow a number."""
 

@@ -6,6 +6,7 @@ what ``bpf/wire.h`` and the running kernel look like.
 from __future__ import annotations
 
 import struct
+import sys
 import weakref
 from collections.abc import Iterator
 from enum import IntEnum
@@ -88,6 +89,19 @@ class Btf:
                 return False
             at = inner
         return True
+
+    def elements(self, name: str, field: str) -> int | None:
+        """How many elements the array ``field`` of ``struct name`` has; None without it."""
+        try:
+            fields = self._entries(self._find(name, Kind.STRUCT), "=III")
+        except KeyError:
+            return None
+        for name_off, declared, _ in fields:
+            at = self._resolve(declared)
+            if self._name(name_off) == field and self._type(at)[0] == Kind.ARRAY:
+                count = libbpf.btf_type_bytes(self._handle, at, _HEAD.size + 8, 4)
+                return int.from_bytes(count, sys.byteorder)
+        return None
 
     def tracepoint_arguments(self, name: str) -> int | None:
         """How many arguments the tracepoint passes; None when the kernel has no such tracepoint."""

@@ -7,16 +7,17 @@ counted as zero. Kernels differ by distribution as much as by version, so versio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tracer.host.facts import value_of, why
 from tracer.host.hypervisor import Hypervisor
 from tracer.host.privileges import Privilege, in_words, lacking
+from tracer.host.topology import Topology
 from tracer.kernel import fentry
 from tracer.kernel.btf import Btf
-from tracer.kernel.memory_hooks import fault_hooks
+from tracer.kernel.memory_hooks import memory_hooks, merged
 from tracer.model import Capability
 
 SCHEDULER = (
@@ -44,6 +45,9 @@ class Plan:
     one, the capability says."""
 
     programs: tuple[str, ...]
+    functions: Mapping[str, str]
+    """Program -> the kernel function that it is for, where its source does not name one."""
+
     constants: dict[str, int | list[int]]
     capabilities: tuple[Capability, ...]
 
@@ -53,17 +57,20 @@ class Plan:
         return "tailtrace_cpustat" if self.steal_source == "cpustat" else "tailtrace"
 
 
-def plan(kernel: Btf, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> Plan:
+def plan(
+    kernel: Btf, nodes_doubted: str = "", proc: Path = Path("/proc"), sys: Path = Path("/sys")
+) -> Plan:
     """
     Choose the alternatives for the kernel whose types are given.
 
-    ``proc`` and ``sys`` tell whether the machine is virtual and has a steal clock.
+    :param nodes_doubted: why the NUMA nodes that the machine shows mean nothing; empty if they do
+    :param proc: and ``sys``: whether the machine is virtual and has a steal clock, and its topology
     """
     interrupts = [name for name in INTERRUPTS if kernel.tracepoint_arguments(f"{name}_entry")]
     hypervisor = Hypervisor.read(proc, sys)
     stall = _stall(kernel, hypervisor)
     steal_source = _steal_source(kernel, proc, hypervisor)
-    fault_programs, faults = fault_hooks(kernel, fentry.refusal)
+    memory = merged(memory_hooks(kernel, fentry.refusal, Topology.read(sys), nodes_doubted))
     return Plan(
         steal_source,
         programs=(
@@ -71,19 +78,21 @@ def plan(kernel: Btf, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> P
             "on_softirq_entry",
             "on_softirq_exit",
             *(f"on_{name}_{end}" for name in interrupts for end in ("entry", "exit")),
-            *fault_programs,
+            *memory.programs,
             *(TIMERS if stall.available else ()),
         ),
+        functions=memory.functions,
         constants={
             "has_prev_state": (kernel.tracepoint_arguments("sched_switch") or 0) >= 4,
             "has_steal_clock": steal_source != "none",
             "accelerator_majors": _accelerator_majors(proc),
+            **memory.constants,
         },
         capabilities=(
             *_scheduling(kernel),
             Capability("irq", "+".join(interrupts) or "none", _missing(interrupts)),
             Capability("softirq", "tp_btf"),
-            *faults,
+            *memory.capabilities,
             _gpu(proc),
             _steal(steal_source, hypervisor),
             stall,

@@ -57,6 +57,8 @@ class KernelTrace:
         self._histograms_shape = (tenant_slots, limits["HIST_CAUSES"], limits["HIST_STRIDE"])
         self._object = libbpf.BpfObject(object_path(plan.stem))
         self._object.keep_programs(plan.programs)
+        for program, function in plan.functions.items():
+            self._object.trace_function(program, function)
         self._object.resize_map("histograms", int(np.prod(self._histograms_shape)))
         self._cpus = 1 + max(parse_cpus(_POSSIBLE_CPUS.read_text()))
         self._object.resize_map("cpus", self._cpus)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tracer import catalog
 from tracer.catalog import CAUSES, DESCHEDULES
-from tracer.ledger import events
+from tracer.ledger.counts import families as families_of_counts
 from tracer.ledger.histogram import BUCKETS, EDGES_SECONDS, coarsen
 from tracer.ledger.profile import Profile
 from tracer.ledger.totals import Totals
@@ -44,7 +44,7 @@ def families(totals: Totals, now_ns: int, unix_seconds: float) -> Iterator[Famil
         catalog.HELPER_WAIT,
         {labels: float(totals.helper_seconds[row]) for labels, row in rows.items()},
     )
-    yield from events.families(totals)
+    yield from families_of_counts(totals)
     yield _ratio(totals, totals.window.profile(now_ns))
     yield Family(catalog.BLAME, dict(totals.blame.seconds(totals.tenants.names)))
     yield Family(

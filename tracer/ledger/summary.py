@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,7 @@ class StepRow:
     """A step beyond the 99th percentile, on average; of fewer than 100 steps the longest."""
 
     tail_count: int
-    events: ByEvent
+    events: ByEvent = field(default_factory=dict)
     """Counts, the tenant's share of all steps."""
 
 
@@ -122,8 +122,8 @@ class SlowStep:
     blame_rest: float
     helper_wait: float
     helper_worst: float
-    events: ByEvent
-    usual_events: ByEvent
+    events: ByEvent = field(default_factory=dict)
+    usual_events: ByEvent = field(default_factory=dict)
     """What the steps of its tenant and kind have of them in as much time as a median one takes."""
 
 

@@ -32,12 +32,11 @@ _MERGE_AT = 32  # batches: merging each at once would copy the whole profile eve
 
 def unseen(cannot_tell: Mapping[str, str], seconds: NDArray[np.float64]) -> dict[str, str]:
     """
-    The causes without any time in the (n, c) seconds: one that was seen can be told, though nobody
-    knew at the start. A steal clock looks like none until something is stolen.
+    Without the causes that have time in the (n, c) seconds: one that was seen can be told, though
+    nobody knew at the start. A steal clock looks like none until something is stolen.
     """
-    return {
-        cause: why for cause, why in cannot_tell.items() if not seconds[:, CAUSE_AT[cause]].any()
-    }
+    seen = {cause for cause, at in CAUSE_AT.items() if seconds[:, at].any()}
+    return {name: why for name, why in cannot_tell.items() if name not in seen}
 
 
 class Totals:
@@ -116,7 +115,7 @@ class Totals:
 
     @property
     def cannot_tell(self) -> Mapping[str, str]:
-        """Causes that this machine cannot tell, each with the reason."""
+        """Causes, and capabilities behind events, that are not told, each with the reason."""
         return unseen(self._cannot_tell, self.seconds)
 
     @property

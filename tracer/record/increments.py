@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tracer.ledger import events
+from tracer.ledger import counts
 from tracer.ledger.histogram import BUCKETS
 from tracer.ledger.profile import Profile
 from tracer.ledger.totals import Totals
@@ -34,7 +34,7 @@ class _Sums:
     deschedules: NDArray[np.uint64]
     blame: Mapping[tuple[str, str, str], float]
     stalls: int
-    events: Mapping[events.Labels, float]
+    events: Mapping[counts.Labels, float]
     lost: Mapping[str, int]
     outliers: int
 
@@ -50,7 +50,7 @@ class _Sums:
             totals.deschedules,
             dict(totals.blame.seconds(totals.tenants.names)),
             totals.stalls.number,
-            events.counts(totals),
+            counts.by_labels(totals),
             dict(lost),
             totals.longest.seen,
         )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracer.catalog import CAUSES, DESCHEDULES
-from tracer.ledger import events
+from tracer.ledger import counts
 from tracer.ledger.histogram import BUCKETS
 from tracer.ledger.profile import Profile
 from tracer.ledger.totals import Totals
@@ -132,7 +132,7 @@ class _Replayed:
         for (victim, aggressor, cause), s in window.blame.items():
             totals.blame.add_seconds(totals.tenants.number(victim), aggressor, cause, s)
         for labels, count in window.events.items():
-            events.add(totals, labels, count)
+            counts.add(totals, labels, count)
 
 
 def _at_row(profile: Profile, row: int) -> Profile:

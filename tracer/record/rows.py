@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tracer.catalog import CAUSES, DESCHEDULES, LOSSES, SCOPES
 from tracer.kernel.btf import wire
 from tracer.ledger.books import CAUSE_AT
-from tracer.ledger.events import EVENT_AT
+from tracer.ledger.counts import EVENT_AT
 from tracer.ledger.histogram import BUCKETS
 from tracer.ledger.profile import Profile
 from tracer.model import Stall

@@ -10,7 +10,7 @@ import numpy as np
 from tracer.catalog import CAUSES, EVENTS
 from tracer.kernel.btf import wire
 from tracer.ledger.books import CAUSE_AT
-from tracer.ledger.events import EVENT_AT
+from tracer.ledger.counts import EVENT_AT
 from tracer.ledger.totals import Totals
 from tracer.model import Names, Records, Steps
 from tracer.record.window import RecordedStep, Runner, Wait

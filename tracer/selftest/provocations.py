@@ -20,6 +20,7 @@ NOT_PROVOKED: Mapping[str, str] = {
     "irq": "it takes a device that interrupts on demand",
     "softirq": "it takes a device that interrupts on demand",
     "fault": "the kernel keeps no account of its own to compare with",
+    "numa_migrate": "it takes NUMA balancing, which begins when it likes",
     "steal": "only the hypervisor can take the CPU away",
     "stall": "only the hypervisor can stop the CPU",
     "gpu": "it takes an accelerator and work for it",

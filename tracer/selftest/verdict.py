@@ -175,7 +175,7 @@ def as_dict(rows: Iterable[Row]) -> dict[str, Any]:
 
 def as_lines(rows: Iterable[Row]) -> Iterator[str]:
     """The table."""
-    form = "{:11} {:>9} {:>9} {:>8}  {}"
+    form = "{:12} {:>9} {:>9} {:>8}  {}"
     yield form.format("CAUSE", "PROVOKED", "MEASURED", "ERROR %", "VERDICT")
     for row in rows:
         verdict = f"{row.verdict}: {row.reason}" if row.reason else str(row.verdict)

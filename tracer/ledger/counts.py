@@ -20,7 +20,7 @@ Labels = tuple[str, str, str]
 """Tenant, step kind, event."""
 
 
-def counts(totals: Totals) -> dict[Labels, float]:
+def by_labels(totals: Totals) -> dict[Labels, float]:
     """All that are not 0, each tenant with its share of a step."""
     of_steps = {
         (*totals.labels_of(row), EVENTS[at].name): float(totals.events[row, at])
@@ -35,7 +35,7 @@ def counts(totals: Totals) -> dict[Labels, float]:
 
 
 def add(totals: Totals, labels: Labels, count: float) -> None:
-    """What :func:`counts` gave before."""
+    """What :func:`by_labels` gave before."""
     tenant, kind, event = labels
     if kind == OUTSIDE:
         totals.outside_events[totals.tenants.number(tenant), EVENT_AT[event]] += count

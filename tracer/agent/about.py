@@ -12,8 +12,7 @@ from tracer.record.meta import MachineKind
 _KINDS = {True: MachineKind.VIRTUAL, False: MachineKind.BARE_METAL, None: MachineKind.UNKNOWN}
 
 
-def recorded_machine() -> meta.Machine:
-    here = Machine.read()
+def recorded_machine(here: Machine) -> meta.Machine:
     return meta.Machine(
         kind=_KINDS[value_of(here.hypervisor.virtual)],
         kernel=os.uname().release,

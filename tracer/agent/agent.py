@@ -74,7 +74,8 @@ class Agent:
         """
         self._config = config
         self._observe, self._observe_outliers = observe, observe_outliers
-        self._plan = plan(Btf.of_kernel(), locality.doubt(Machine.read()))
+        self._here = Machine.read()
+        self._plan = plan(Btf.of_kernel(), locality.doubt(self._here))
         self._slots = Labels(config.tenants.max)
         self._kernel = KernelTrace(
             self._plan,
@@ -85,7 +86,7 @@ class Agent:
         )
         self._pods = PodWatch(config.kubelet)
         self._processes = Processes(config, pods=self._pods)
-        self._machine = recorded_machine()
+        self._machine = recorded_machine(self._here)
         self._expiry = Expiry()
         self._undo = ExitStack()
         self._drain_seconds = 0.0
@@ -123,7 +124,7 @@ class Agent:
 
     def __enter__(self) -> Agent:
         self._undo.enter_context(self._kernel)
-        self.memory = Memory.here(self._config, self._config.window_seconds)
+        self.memory = Memory.here(self._config, self._here, self._config.window_seconds)
         self._undo.enter_context(self._pods)
         self._pages = Pages(self._kernel, self._slots)
         self._totals = Totals(
@@ -153,12 +154,11 @@ class Agent:
     def _cannot_tell(self) -> dict[str, str]:
         figures = {cause.name for cause in catalog.CAUSES}
         figures |= {event.capability for event in catalog.EVENTS}
-        unavailable = {
+        return {
             each.name: each.reason
             for each in self._plan.capabilities
             if each.name in figures and not each.available
         }
-        return unavailable
 
     def run(self, stopped: Callable[[], bool], every_second: Callable[[], None]) -> None:
         """Trace until ``stopped``, asked at every reading; ``every_second`` may publish."""

@@ -25,9 +25,10 @@ class Memory:
     """Watches the targets' memory, and keeps what the last window told."""
 
     @classmethod
-    def here(cls, config: Config, window_seconds: float, pace: int = PACE) -> Memory:
+    def here(
+        cls, config: Config, machine: Machine, window_seconds: float, pace: int = PACE
+    ) -> Memory:
         """``pace`` is how many times longer than its looks it rests."""
-        machine = Machine.read()
         nodes = value_of(machine.topology.nodes) or ()
         watch = Watch(nodes, window_seconds, config.memory.max_segments, pace=pace)
         return cls(config, locality.placement(machine, why_not()), watch)

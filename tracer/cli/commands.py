@@ -150,7 +150,7 @@ def memory(arguments: argparse.Namespace) -> int:
     if arguments.recording:
         return print_answer(arguments.recording, MEMORY, arguments.json)
     settings = settings_of(arguments)
-    figures = Memory.here(settings, arguments.seconds, pace=0)
+    figures = Memory.here(settings, Machine.read(), arguments.seconds, pace=0)
     if not figures.capability.available:
         raise UnavailableError(f"no telling where memory is: {figures.capability.reason}")
     targets, processes = [_target(pid) for pid in arguments.pid or ()], _processes(settings)

@@ -31,10 +31,7 @@ MAX_DEPTH = 32
 CAUSE_AT = {cause.name: at for at, cause in enumerate(CAUSES)}
 _RUNNING, _UNEXPLAINED = CAUSE_AT["running"], CAUSE_AT["unexplained"]
 _FROM_OUTSIDE = ("steal", "stall")  # what a piece may have of the time after its last event
-_EVENTS = slice(len(CAUSES), len(CAUSES) + len(EVENTS))
 _SUMMED = ("switches", "involuntary", "migrations", "helper_wait_ns", "blame_rest_ns")
-_COLUMNS = _EVENTS.stop + len(_SUMMED)
-"""Of what adds up over pieces: the causes, the events, and _SUMMED."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +102,9 @@ def _entries(
     line: Timeline, known_since: NDArray[np.int64], pieces: Records
 ) -> tuple[NDArray[np.int64], dict[str, NDArray[np.bool_]]]:
     """
-    What each point of the timeline stands for until the next: (2n + p, _COLUMNS). And by cause of
-    _FROM_OUTSIDE which pieces (p,) have more of it than time on the CPU after their last event.
+    What each point of the timeline stands for until the next: (2n + p, causes and _SUMMED). And by
+    cause of _FROM_OUTSIDE which pieces (p,) have more of it than time on the CPU after their last
+    event.
     """
     ns, until = pieces["ns"].astype(np.int64), pieces["until_ns"].astype(np.int64)
     ns[:, _RUNNING] -= _before_torn(line, pieces)
@@ -120,9 +118,8 @@ def _entries(
         unplaced[cause] = taken < surfaced
     ns[:, _RUNNING] += tail
 
-    entries = np.zeros((len(line.ns), _COLUMNS), np.int64)
-    summed = (pieces[name] for name in _SUMMED)
-    entries[line.piece] = np.column_stack([ns, pieces["events"], *summed])
+    entries = np.zeros((len(line.ns), len(CAUSES) + len(_SUMMED)), np.int64)
+    entries[line.piece] = np.column_stack([ns, *(pieces[name] for name in _SUMMED)])
     without = ~line.is_piece & ~after(line.is_piece) & (line.thread == after(line.thread))
     entries[without, _RUNNING] = _undisturbed(line, known_since, until)[without]
     return entries, unplaced
@@ -165,7 +162,7 @@ def _steps(
     """One row a mark. ``pieces[i]`` lies in ``marks[mark[i]]``; ``books`` has their sums."""
     ns = books[:, : len(CAUSES)]
     ns[:, _UNEXPLAINED] += (marks["end_ns"] - marks["begin_ns"]).astype(np.int64) - ns.sum(axis=1)
-    sums = dict(zip(_SUMMED, books[:, _EVENTS.stop :].T, strict=True))
+    sums = dict(zip(_SUMMED, books[:, len(CAUSES) :].T, strict=True))
     helper_worst = np.zeros(len(marks), np.int64)
     np.maximum.at(helper_worst, mark, pieces["helper_worst_ns"].astype(np.int64))
     largest, rest = aggressors.merge(mark, pieces["aggressors"], len(marks))
@@ -187,11 +184,19 @@ def _steps(
         migrations=sums["migrations"].astype(np.uint32),
         helper_wait_ns=sums["helper_wait_ns"],
         helper_worst_ns=helper_worst,
-        events=books[:, _EVENTS],
+        events=_events(mark, pieces["events"], len(marks)),
         worst=_worst(mark, pieces["worst"], len(marks)),
         aggressors=largest,
         blame_rest_ns=sums["blame_rest_ns"] + rest,
     )
+
+
+def _events(mark: Positions, events: NDArray[np.uint32], marks: int) -> NDArray[np.int64]:
+    """(marks, e) the sums of each mark's events; ``mark`` is sorted."""
+    sums = np.zeros((marks, len(EVENTS)), np.int64)
+    present, first = np.unique(mark, return_index=True)
+    sums[present] = np.add.reduceat(events, first, dtype=np.int64)
+    return sums
 
 
 def _worst(mark: Positions, waits: Records, marks: int) -> Records:

@@ -74,7 +74,7 @@ def test_ratios_are_taken_round_by_round():
 
 
 def test_a_timers_expiry_is_an_entry_and_an_exit():
-    table = rows({"ours, tracked": [{"timer": 50.0}, {"timer": 100.0}, {"timer": 60.0}]}, {})
+    table = against({"ours, tracked": [{"timer": 50.0}, {"timer": 100.0}, {"timer": 60.0}]})
     by_name = {row.what: row for row in table}
 
     share = by_name["timer: ours, tracked, of a CPU with 1,000 expiries a second"]

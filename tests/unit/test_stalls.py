@@ -169,6 +169,6 @@ def test_the_source_says_what_keeps_cpus_from_their_timers(tmp_path, machine, so
     write(proc / "devices", "Character devices:\n")
     write(proc / "self/status", Path("/proc/self/status").read_text())
 
-    told = {each.name: each for each in plan(Btf.of_kernel(), proc, sys).capabilities}
+    told = {each.name: each for each in plan(Btf.of_kernel(), proc=proc, sys=sys).capabilities}
 
     assert told["stall"].source == source

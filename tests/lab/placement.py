@@ -3,8 +3,7 @@ Runs in a guest of two nodes: puts memory where it says, and writes what the tra
 
 ``exact``: pages by node of segments, by move_pages and by numa_maps. ``drift``: numastat's windows,
 memory being allocated from another node in one of them alone. ``remote``: a program whose memory
-is bound to the other node. ``queue``: rl_sampling with its queue on the right node, on the wrong
-one, and left to NUMA balancing.
+is bound to the other node. ``wrong``, ``right``, ``moved``: rl_sampling and where its queue is.
 """
 
 from __future__ import annotations
@@ -113,21 +112,26 @@ def remote() -> dict[str, Any]:
         program.wait()
 
 
-def queue() -> dict[str, Any]:
-    told: dict[str, Any] = {}
-    for place in (Place.RIGHT, Place.WRONG):
-        with workload(place, 3, FEW):
-            told[place] = memory_command()
-            if place is Place.WRONG:
-                told["text"] = run_tailtrace("memory").stdout
+def wrong() -> dict[str, Any]:
+    """The queue on the other node than the inference thread, and all other threads."""
+    with workload(Place.WRONG, 3, FEW):
+        return {"told": memory_command(), "text": run_tailtrace("memory").stdout}
+
+
+def right() -> dict[str, Any]:
+    with workload(Place.RIGHT, 3, FEW):
+        return memory_command()
+
+
+def moved() -> dict[str, Any]:
+    """First on the other node, and left to NUMA balancing until half of it has moved."""
     before = pages_migrated()
     with workload(Place.MOVED, 5, ALL_SLOTS):
         end = time.monotonic() + MOVING_S
-        while time.monotonic() < end and (pages_migrated() - before < QUEUE_PAGES / 2):
+        while time.monotonic() < end and pages_migrated() - before < QUEUE_PAGES / 2:
             time.sleep(1)
-        told["moved"] = memory_command()
-    told["migrated"] = pages_migrated() - before
-    return told
+        told = memory_command()
+    return {"told": told, "migrated": pages_migrated() - before}
 
 
 def pages_migrated() -> int:
@@ -175,5 +179,5 @@ def run_tailtrace(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 if __name__ == "__main__":
-    for part in (exact, drift, remote, queue):
+    for part in (exact, drift, remote, wrong, right, moved):
         Path(os.environ["LAB_OUT"], part.__name__).write_text(json.dumps(part()))

@@ -80,11 +80,11 @@ def findings_on_the_queue(told: dict[str, Any]) -> list[str]:
 
 
 def test_the_queue_on_the_right_node_is_no_finding(told):
-    assert findings_on_the_queue(read(told, "queue")["right"]) == []
+    assert findings_on_the_queue(read(told, "right")) == []
 
 
 def test_the_queue_on_the_wrong_node_is_named(told):
-    (finding,) = findings_on_the_queue(read(told, "queue")["wrong"])
+    (finding,) = findings_on_the_queue(read(told, "wrong")["told"])
 
     assert finding.startswith(QUEUE)
     assert "is 100 % on node 0, but its threads ran 100 % on node 1; rl-" in finding
@@ -92,8 +92,8 @@ def test_the_queue_on_the_wrong_node_is_named(told):
 
 
 def test_the_balancer_is_seen_to_move_the_queue(told):
-    queue = read(told, "queue")
-    pages = queue["moved"]["segments"][0]["pages"]["by_node"]
+    queue = read(told, "moved")
+    pages = queue["told"]["segments"][0]["pages"]["by_node"]
 
     assert sum(pages.values()) == placement.QUEUE_PAGES
     # All of it was on node 0 at first; not every page that was migrated is of the queue.

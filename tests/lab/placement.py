@@ -3,13 +3,12 @@ Runs in a guest of two nodes: puts memory where it says, and writes what the tra
 
 ``exact``: pages by node of segments, by move_pages and by numa_maps. ``drift``: numastat's windows,
 memory being allocated from another node in one of them alone. ``remote``: a program whose memory
-is bound to the other node. ``wrong``, ``right``, ``moved``: rl_sampling and where its queue is.
+is bound to the other node. ``wrong``, ``right``: rl_sampling and where its queue is.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import mmap
 import os
 import subprocess
@@ -30,7 +29,6 @@ from tracer.memory.segments import segments
 from tracer.memory.syscalls import nodes_of_pages
 from tracer.targets.processes import Processes
 from workloads.rl_sampling.placing import Place, bind, nodes, touch
-from workloads.rl_sampling.slot_queue import SEGMENT
 
 MIB, HUGE = 1 << 20, 2 << 20
 CPUS = nodes()
@@ -38,13 +36,11 @@ DISTURBED = 3
 """The window, of those of ``drift``, with remote allocations."""
 
 REMOTE_MIB = 96
-SMALL = ("--variant", "affinity", "--hidden", "64", "--service-threads", "0")
-FEW = ("--samplers", "policy-a=1,policy-b=1")
-ALL_SLOTS = ("--samplers", "policy-a=2,policy-b=2", "--environments", "64", "--batch", "64")
-"""So that every page of the queue is used, and the balancer learns by whom."""
-
-QUEUE_PAGES = math.ceil(SEGMENT.itemsize / mmap.PAGESIZE)
-MOVING_S = 90.0
+SMALL = (
+    *("--variant", "affinity", "--hidden", "64", "--service-threads", "0"),
+    *("--samplers", "policy-a=1,policy-b=1"),
+)
+ACTORS = 3
 
 
 def segment(name: str, size: int, on_1: int = 0, flags: int = 0) -> mmap.mmap:
@@ -114,30 +110,13 @@ def remote() -> dict[str, Any]:
 
 def wrong() -> dict[str, Any]:
     """The queue on the other node than the inference thread, and all other threads."""
-    with workload(Place.WRONG, 3, FEW):
+    with workload(Place.WRONG):
         return {"told": memory_command(), "text": run_tailtrace("memory").stdout}
 
 
 def right() -> dict[str, Any]:
-    with workload(Place.RIGHT, 3, FEW):
+    with workload(Place.RIGHT):
         return memory_command()
-
-
-def moved() -> dict[str, Any]:
-    """First on the other node, and left to NUMA balancing until half of it has moved."""
-    before = pages_migrated()
-    with workload(Place.MOVED, 5, ALL_SLOTS):
-        end = time.monotonic() + MOVING_S
-        while time.monotonic() < end and pages_migrated() - before < QUEUE_PAGES / 2:
-            time.sleep(1)
-        told = memory_command()
-    return {"told": told, "migrated": pages_migrated() - before}
-
-
-def pages_migrated() -> int:
-    """By NUMA balancing, since boot."""
-    counters = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
-    return int(counters["numa_pages_migrated"])
 
 
 @contextmanager
@@ -151,14 +130,14 @@ def on_node(node: int) -> Iterator[None]:
 
 
 @contextmanager
-def workload(place: Place, actors: int, options: tuple[str, ...]) -> Iterator[None]:
+def workload(place: Place) -> Iterator[None]:
     """On CPUs of node 1 alone, from the first steps of all its actors on."""
-    command = [sys.executable, "-m", "workloads.rl_sampling", *SMALL, *options]
+    command = [sys.executable, "-m", "workloads.rl_sampling", *SMALL]
     with on_node(1):
         program = subprocess.Popen([*command, "--queue", place, "--duration", "600"])
     try:
         processes, targets = Processes(Config()), set()
-        while len(targets) < actors:
+        while len(targets) < ACTORS:
             assert program.poll() is None
             time.sleep(0.2)
             targets |= {target.pid for target in processes.scan().new}
@@ -179,5 +158,5 @@ def run_tailtrace(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 if __name__ == "__main__":
-    for part in (exact, drift, remote, wrong, right, moved):
+    for part in (exact, drift, remote, wrong, right):
         Path(os.environ["LAB_OUT"], part.__name__).write_text(json.dumps(part()))

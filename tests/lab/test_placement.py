@@ -24,7 +24,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("placement") / "run"
     command = [sys.executable, "-m", "tests.lab.placement"]
     with vm.booted(kernels.fetch("6.12"), "two-node", command, run) as guest:
-        outcome = guest.wait(timeout_s=300)
+        outcome = guest.wait()
     assert outcome.status == 0, outcome.stderr
     return outcome.files
 
@@ -89,12 +89,3 @@ def test_the_queue_on_the_wrong_node_is_named(told):
     assert finding.startswith(QUEUE)
     assert "is 100 % on node 0, but its threads ran 100 % on node 1; rl-" in finding
     assert finding.endswith("is pinned to node 1, memory unbound")
-
-
-def test_the_balancer_is_seen_to_move_the_queue(told):
-    queue = read(told, "moved")
-    pages = queue["told"]["segments"][0]["pages"]["by_node"]
-
-    assert sum(pages.values()) == placement.QUEUE_PAGES
-    # All of it was on node 0 at first; not every page that was migrated is of the queue.
-    assert placement.QUEUE_PAGES / 4 < pages["1"] <= queue["migrated"]

@@ -126,9 +126,7 @@ def _bindings(each: TargetVerdict) -> Iterator[str]:
 
 
 def _segments(segments: tuple[SegmentVerdict, ...]) -> Iterator[str]:
-    yield _SEGMENTS.format(
-        "SHARED SEGMENT", "MIB IN MEMORY", "ON NODE", "ERROR", "USERS", "VERDICT"
-    )
+    yield _SEGMENTS.format("SHARED SEGMENT", "MIB TOUCHED", "ON NODE", "ERROR", "USERS", "VERDICT")
     for each in segments[:_ROWS]:
         pages = each.segment.pages
         yield _SEGMENTS.format(

@@ -102,7 +102,7 @@ def new_queue(samplers: int) -> Iterator[Sequence[int]]:
 
     The segment's name is gone before anybody uses it, so no kind of death leaves it behind.
     """
-    segment, path = tempfile.mkstemp(prefix="rl_sampling-", dir="/dev/shm")
+    segment, path = tempfile.mkstemp(prefix=f"rl_sampling-{os.getpid()}-", dir="/dev/shm")
     Path(path).unlink()
     os.ftruncate(segment, SEGMENT.itemsize)
     fds = [segment] + [os.eventfd(0) for _ in range(1 + samplers)]

@@ -13,10 +13,8 @@ from exporters.live import Live
 from exporters.prometheus import Page
 from exporters.server import serving
 from tests.rules.node import node
+from tests.rules.panels import AGO
 from tests.rules.prometheus_server import Prometheus, running_prometheus, wait_until
-
-AGO = "1s"
-"""How old the figures are of which there are some, too: for queries with an offset."""
 
 
 @pytest.fixture(scope="session")

@@ -6,29 +6,7 @@ import re
 
 import pytest
 
-from dashboards.__main__ import DASHBOARDS
-from dashboards.panels import DISTANCE
-from tests.rules.conftest import AGO
-
-MADE = [module.dashboard() for module in DASHBOARDS]
-QUERIES = {
-    f"{dashboard.uid}: {panel.title} {target.ref_id}": target.expr
-    for dashboard in MADE
-    for panel in dashboard.panels
-    for target in panel.targets
-}
-CHOICES = {
-    f"{dashboard.uid}: {variable.name}": variable.query
-    for dashboard in MADE
-    for variable in dashboard.templating.list_val
-    if variable.type_val == "query"
-}
-
-
-def filled(expression: str) -> str:
-    """The expression with every variable at what Grafana puts for all of its values."""
-    durations = expression.replace("$__rate_interval", "1h").replace(DISTANCE, AGO)
-    return re.sub(r"\$\w+", ".*", durations)
+from tests.rules.panels import CHOICES, QUERIES, filled
 
 
 @pytest.mark.parametrize("expression", QUERIES.values(), ids=QUERIES.keys())

@@ -144,6 +144,7 @@ def scaled(maps: list[Map], cpus: int, threads: int, tenants: int) -> list[Map]:
     entries = {
         "histograms": (tenants + 1) * limits["HIST_CAUSES"] * limits["HIST_STRIDE"],
         "cpus": cpus,
+        "pulses": cpus,
         "threads": threads,
     }
     return [replace(each, entries=entries.get(each.name, each.entries)) for each in maps]

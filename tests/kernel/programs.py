@@ -1,11 +1,19 @@
-"""Small C programs for what Python is too slow or too noisy for, built in a folder of the test."""
+"""
+Small C programs for what Python is too slow or too noisy for, and BPF programs that stand beside
+the tests, built in a folder of the test.
+"""
 
 from __future__ import annotations
 
+import platform
 import subprocess
 from pathlib import Path
 
-INCLUDE = Path(__file__).parents[2] / "stepmark/stepmark/include"
+from tracer.kernel.libbpf import BpfObject
+
+CHECKOUT = Path(__file__).parents[2]
+INCLUDE = CHECKOUT / "stepmark/stepmark/include"
+_ARCHITECTURE = {"x86_64": "x86", "aarch64": "arm64"}
 
 
 def build(source: str, folder: Path) -> Path:
@@ -16,6 +24,20 @@ def build(source: str, folder: Path) -> Path:
     command = ["gcc", "-O2", "-pthread", f"-I{INCLUDE}", "-o", str(program), str(code)]
     subprocess.run(command, check=True)
     return program
+
+
+def bpf(name: str, folder: Path, **limits: int) -> BpfObject:
+    """Compile ``name.bpf.c``, for this machine and with these constants; not loaded yet."""
+    machine, built = platform.machine(), folder / f"{name}.bpf.o"
+    command = [
+        *("clang", "-g", "-O2", "-target", "bpf", "-mcpu=v3", f"-I{CHECKOUT / 'bpf'}"),
+        *("-idirafter", f"/usr/include/{machine}-linux-gnu"),
+        f"-D__TARGET_ARCH_{_ARCHITECTURE[machine]}",
+        *(f"-D{limit}={value}" for limit, value in limits.items()),
+        *("-c", str(Path(__file__).with_name(f"{name}.bpf.c")), "-o", str(built)),
+    ]
+    subprocess.run(command, check=True)
+    return BpfObject(built)
 
 
 LATE_THREAD = r"""

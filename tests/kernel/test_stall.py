@@ -6,15 +6,14 @@ saw is what the ledger says, and that of the step that was under way.
 from __future__ import annotations
 
 import platform
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.kernel.harness import HERE, Trace, Victim
-from tracer.kernel.libbpf import BpfObject
+from tests.kernel.harness import Trace, Victim
+from tests.kernel.programs import bpf
 from tracer.model import Records
 
 pytestmark = pytest.mark.skipif(
@@ -34,18 +33,8 @@ def of(trace: Trace, it: Victim) -> Records:
 
 @contextmanager
 def interrupts_off_now_and_then(cpu: int, folder: Path) -> Iterator[None]:
-    built = folder / "irqs_off.bpf.o"
     limits = {"CPU": cpu, "HOLD_NS": HOLD_MS * MS, "EVERY_NS": EVERY_MS * MS}
-    subprocess.run(
-        [
-            *("clang", "-g", "-O2", "-target", "bpf", "-mcpu=v3"),
-            *("-idirafter", f"/usr/include/{platform.machine()}-linux-gnu"),
-            *(f"-D{name}={value}" for name, value in limits.items()),
-            *("-c", HERE / "irqs_off.bpf.c", "-o", built),
-        ],
-        check=True,
-    )
-    program = BpfObject(built)
+    program = bpf("irqs_off", folder, **limits)
     try:
         program.load()
         program.attach(program.programs())

@@ -23,11 +23,20 @@ static __always_inline struct pulse *pulse_of(u32 cpu)
 	return bpf_map_lookup_elem(&pulses, &cpu);
 }
 
+/* For how long a CPU, or several together, may take to come back. A sign of life so close to the
+ * end of a stall proves nothing. */
+#define LONGEST_RETURN_NS 1000000
+
+static __always_inline u64 return_ns(u64 late_ns)
+{
+	return late_ns / 4 < LONGEST_RETURN_NS ? late_ns / 4 : LONGEST_RETURN_NS;
+}
+
 /* Other timers may have expired before this one in the same interrupt. What expired well before it,
  * but after it was due, shows that it was armed too late: nothing stood still up to then. */
 static __always_inline void comes_back(struct pulse *pulse, u64 due_ns, u64 now)
 {
-	u64 before_ns = now - (now - due_ns) / 4, alive_ns = 0;
+	u64 before_ns = now - return_ns(now - due_ns), alive_ns = 0;
 
 	for (u32 i = 0; i < NR_BEATS; i++)
 		if (pulse->beats[i] < before_ns && pulse->beats[i] > alive_ns)
@@ -72,18 +81,15 @@ __noinline int is_alive(u32 cpu, u64 from_ns, u64 until_ns)
 	return alive;
 }
 
-/* CPUs that come back together do so one after the other. So a sign of life close to an end proves
- * nothing: a quarter of the stall at its begin, as much or this at its end. */
-#define COMING_BACK_NS 1000000
-
-/* Called when something was lost only, which bears a look at every CPU. */
+/* Called when something was lost only, which bears a look at every CPU. Nor does a sign of life
+ * close to the begin prove anything: CPUs stop one after the other, too. */
 __noinline int note_running(struct stall *stall)
 {
 	if (!stall)
 		return 0;
-	u64 quarter_ns = (stall->end_ns - stall->due_ns) / 4;
-	u64 from_ns = stall->due_ns + quarter_ns;
-	u64 until_ns = stall->end_ns - (quarter_ns < COMING_BACK_NS ? quarter_ns : COMING_BACK_NS);
+	u64 late_ns = stall->end_ns - stall->due_ns;
+	u64 from_ns = stall->due_ns + late_ns / 4;
+	u64 until_ns = stall->end_ns - return_ns(late_ns);
 
 	for (u32 cpu = 0; cpu < MAX_CPUS && pulse_of(cpu); cpu++)
 		if (is_alive(cpu, from_ns, until_ns))

@@ -16,6 +16,8 @@ from tracer.ledger.timeline import STEP_UNKNOWN
 from tracer.record.recorder import Recorder
 from tracer.record.recording import Recording
 
+STALLS = "CPUs that stood still"
+
 
 def drawing_of(drains):
     return Drawing(drains.totals, "engine {}".format)
@@ -89,6 +91,24 @@ def test_a_deschedule_outside_of_steps_or_between_two_marks_has_no_step():
     assert steps == {None, 7}
 
 
+def test_a_stall_is_on_the_tracks_of_its_cpus_and_of_the_threads_that_it_hit():
+    drains = Drains(4)
+    drains.now_ns = 10 * S
+    stall = drains.stall()
+
+    drawn = drawing_of(drains).of_stalls([stall])
+
+    (hit,) = stall.hit
+    assert set(drawn) == {(STALLS, "CPU 0"), (STALLS, "CPU 3"), (STALLS, f"thread {hit.tid}")}
+    (cpu,), (thread,) = drawn[STALLS, "CPU 0"], drawn[STALLS, f"thread {hit.tid}"]
+    assert (cpu.name, cpu.begin_ns, cpu.end_ns) == (
+        f"stall of {stall.scope}",
+        stall.begin_ns,
+        stall.end_ns,
+    )
+    assert (thread.end_ns, thread.details["step"]) == (stall.end_ns, hit.step)
+
+
 def test_of_every_second_the_longest_are_drawn_and_the_rest_is_counted(monkeypatch):
     monkeypatch.setattr(spans, "MOST_STEPS", 10)
     drains = Drains(4)
@@ -131,18 +151,22 @@ def test_a_recording_is_drawn_with_every_slow_step_that_it_has(tmp_path):
     with Recording.open(tmp_path / "a.db") as recording, PerfettoTrace(tmp_path / "t", 1, 1) as to:
         totals, events = recording.events()
         drawing = Drawing(totals, "process {}".format)
-        for steps, *outliers in events:
+        for steps, *outliers, stalls in events:
             to.add(drawing.of_steps(steps))
             to.add(drawing.of_outliers(*outliers))
+            to.add(drawing.of_stalls(stalls))
 
     tracks = read(tmp_path / "t")
     steps, waits = (
         [each for track, lanes in tracks.items() if of(track) for lane in lanes for each in lane]
         for of in (
-            lambda track: len(track) == 2 and not track[1].startswith("CPU"),
+            lambda track: len(track) == 2 and track[0].startswith("process"),
             lambda track: track[-1] == "without a CPU",
         )
     )
+    stood_still = [of for track, of in tracks.items() if track == (STALLS, "CPU 3")]
+    drawn = sum(len(lane) for lanes in stood_still for lane in lanes)
+    assert drawn == sum(len(window.stalls) for window in windows) > 0
     slowest = {step.number for window in windows for step in window.slowest}
     assert {each.details["step"] for each in steps} == slowest
     assert len(waits) == sum(len(window.outliers) for window in windows) > 0

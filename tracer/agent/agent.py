@@ -298,5 +298,5 @@ class Agent:
             window_seconds=self._config.window_seconds,
             max_tenants=self._config.tenants.max,
             started_ns=started_ns,
-            started_unix_ns=time.time_ns() - time.monotonic_ns() + started_ns,
+            started_unix_ns=started_ns + self._totals.unix_offset_ns,
         )

@@ -21,7 +21,7 @@ _OUTLIER_MS = 0.1  # deschedules are drawn from this long on
 
 def timeline(arguments: argparse.Namespace) -> int:
     """
-    Draw steps, their causes and long deschedules by thread and CPU, for https://ui.perfetto.dev.
+    Draw steps, causes, long deschedules and stalls by thread and CPU, for https://ui.perfetto.dev.
 
     Traces until interrupted or for --duration seconds; or draws what a recording has of single
     steps, the slowest ones.
@@ -46,14 +46,19 @@ def _live(arguments: argparse.Namespace) -> tuple[int, int]:
     ):
         drawing = Drawing(agent.totals, lambda index: names.get(index, f"process {index}"))
 
+        drawn_stalls = 0
+
         def draw() -> None:
             """All of a second at once: what is left out is decided by the second."""
+            nonlocal drawn_stalls
             names.update({target.index: f"{target.name} {target.pid}" for target in agent.targets})
             if seen:
                 trace.add(drawing.of_steps(Steps.concatenate(seen)))
             if waits:
                 outliers, tenants = zip(*waits, strict=True)
                 trace.add(drawing.of_outliers(join_records(outliers), np.concatenate(tenants)))
+            trace.add(drawing.of_stalls(agent.totals.stalls.since(drawn_stalls)))
+            drawn_stalls = agent.totals.stalls.number
             seen.clear()
             waits.clear()
 
@@ -68,7 +73,8 @@ def _recorded(arguments: argparse.Namespace) -> tuple[int, int]:
         with PerfettoTrace(arguments.output, meta.started_ns, meta.started_unix_ns) as trace:
             totals, events = recording.events()
             drawing = Drawing(totals, "process {}".format)
-            for steps, outliers, tenants in events:
+            for steps, outliers, tenants, stalls in events:
                 trace.add(drawing.of_steps(steps))
                 trace.add(drawing.of_outliers(outliers, tenants))
+                trace.add(drawing.of_stalls(stalls))
             return trace.drawn, drawing.left_out + trace.left_out

@@ -10,7 +10,7 @@ Of every second the longest of each are drawn, so a timeline of any load stays s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from tracer.catalog import CAUSES
 from tracer.ledger.grouping import Positions, largest_of_each
 from tracer.ledger.timeline import STEP_UNKNOWN
 from tracer.ledger.totals import Totals
-from tracer.model import Records, Span, Steps, Track, take_rows
+from tracer.model import Records, Span, Stall, Steps, Track, take_rows
 from tracer.targets.text import visible
 
 MOST_STEPS, MOST_DETAILED, MOST_WAITS = 2000, 100, 300
@@ -27,6 +27,10 @@ MOST_STEPS, MOST_DETAILED, MOST_WAITS = 2000, 100, 300
 
 _SECOND = 1_000_000_000
 _CAUSES, _WAITS, _CPUS = "where the time went", "without a CPU", "who ran while a step waited"
+_STALLS = "CPUs that stood still"
+
+MOST_STALLS = 100
+"""At once: those that took longest."""
 
 Spans = dict[Track, list[Span]]
 Details = dict[str, str | int | float]
@@ -83,6 +87,24 @@ class Drawing:
             spans[*thread, _WAITS].append(Span(cause, begin, end, details))
             cpu = f"CPU {outlier['cpu']}"
             spans[_CPUS, cpu].append(Span(by or cause, begin, end, details | {"cause": cause}))
+        return spans
+
+    def of_stalls(self, stalls: Sequence[Stall]) -> Spans:
+        """On the track of each CPU that it stood still, on that of each thread what that lost."""
+        drawn = sorted(stalls, key=lambda stall: -stall.lost_ns)[:MOST_STALLS]
+        self.left_out += len(stalls) - len(drawn)
+        spans = defaultdict[Track, list[Span]](list)
+        for stall in drawn:
+            details: Details = {"CPUs": len(stall.cpus), "stolen": stall.stolen_ns / 1e9}
+            for cpu in stall.cpus:
+                span = Span(f"stall of {stall.scope}", stall.begin_ns, stall.end_ns, details)
+                spans[_STALLS, f"CPU {cpu}"].append(span)
+            for hit in stall.hit:
+                of: Details = {"tenant": hit.tenant, "cpu": hit.cpu, "process": hit.pid}
+                if hit.step:
+                    of["step"] = hit.step
+                lost = Span("stall", stall.end_ns - hit.lost_ns, stall.end_ns, of)
+                spans[_STALLS, f"thread {hit.tid}"].append(lost)
         return spans
 
     def _details(self, outlier: np.void, tenant: str) -> Details:

@@ -13,14 +13,15 @@ from tracer.ledger import counts
 from tracer.ledger.histogram import BUCKETS
 from tracer.ledger.profile import Profile
 from tracer.ledger.totals import Totals
-from tracer.model import Names, Records, Steps
+from tracer.model import Names, Records, Stall, Steps
 from tracer.record.meta import MachineKind, Meta
 from tracer.record.outliers import restored as restored_outliers
 from tracer.record.slow_steps import RunnerNames, restored
 from tracer.record.window import RecordedStep, Window
 
-Events = tuple[Steps, Records, NDArray[np.int32]]
-"""Slow steps; ``struct outlier`` (n,), and whose they were (n,): indices into names of tenants."""
+Events = tuple[Steps, Records, NDArray[np.int32], Sequence[Stall]]
+"""Slow steps; ``struct outlier`` (n,), and whose they were (n,): indices into names of tenants;
+stalls."""
 
 
 def replay(
@@ -54,7 +55,8 @@ def events(windows: Iterable[Window], meta: Meta) -> tuple[Totals, Iterator[Even
         for window in windows:
             replayed.add(window)
             steps = replayed.restored(window.slowest)
-            yield steps, *restored_outliers(window.outliers, replayed.totals.names)
+            outliers, tenants = restored_outliers(window.outliers, replayed.totals.names)
+            yield steps, outliers, tenants, window.stalls
 
     return replayed.totals, of_each()
 

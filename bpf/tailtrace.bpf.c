@@ -282,7 +282,10 @@ SEC("iter/task") int tag_threads(struct bpf_iter__task *ctx)
 	u32 tgid = task->tgid;
 	u32 *process = bpf_map_lookup_elem(&targets, &tgid);
 	struct thread *t = process ? track(task, *process) : thread_of(task);
-	if (t && !process)
+	if (t && !process) {
+		if (t->at_ns) /* what it is in the middle of stays out of the books */
+			close_piece(t);
 		untrack(t, task);
+	}
 	return 0;
 }

@@ -55,6 +55,17 @@ def test_check_says_what_can_be_told() -> None:
     assert 0 < max(told["verified_instructions"].values()) < 1_000_000
 
 
+def test_the_books_are_the_kernels_own(engine: subprocess.Popen[bytes], config: Path) -> None:
+    command = [*TAILTRACE, "check", "--config", str(config), "--books", "3", "--json"]
+    told = _json(*command)
+
+    totals = {entry.pop("what"): entry for entry in told["totals"]}
+    assert engine.pid in {thread["pid"] for thread in told["threads"]}
+    assert totals["voluntary switches"]["kernel"] > 500
+    for entry in totals.values():
+        assert entry["traced"] == pytest.approx(entry["kernel"], abs=entry["allowed"])
+
+
 def test_run_reports_and_serves(
     engine: subprocess.Popen[bytes], config: Path, tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ from exporters.prometheus import Page
 from exporters.server import serving
 from tracer.agent.agent import Agent
 from tracer.agent.answers import in_report
+from tracer.agent.audit import audit
 from tracer.agent.memory import Memory
 from tracer.cli.console import (
     every,
@@ -38,8 +39,8 @@ from tracer.cli.publishing import answer, node_name, publish
 from tracer.config import Config
 from tracer.errors import UnavailableError, UsageError
 from tracer.host.machine import Machine
+from tracer.judge import books, locality
 from tracer.judge import doctor as physician
-from tracer.judge import locality
 from tracer.judge import memory as memory_report
 from tracer.judge import report as reporter
 from tracer.judge.check import as_lines, missing
@@ -74,11 +75,16 @@ def check(arguments: argparse.Namespace) -> int:
 
     Exits with 1 when something that tracing needs is missing, with 3 when the kernel side cannot
     be loaded at all. With a recording it is what could be told where that was made.
+
+    With --books, follows every thread of the targets for a while, and compares what was traced with
+    the kernel's own counts; exits with 1 when they differ over all threads, with 3 without targets.
     """
     if arguments.recording:
         with Recording.open(arguments.recording) as recording:
             return _print_capabilities(recording.meta.capabilities, arguments.json)
     settings = settings_of(arguments)
+    if arguments.books:
+        return _check_books(settings, arguments.books, arguments.json)
     machine = Machine.read()
     here = plan(Btf.of_kernel(), locality.doubt(machine))
     with KernelTrace(here, settings.tenants.max + 1, int(settings.outlier_ms * 1e6)) as kernel:
@@ -88,6 +94,15 @@ def check(arguments: argparse.Namespace) -> int:
     pods.ask()
     capabilities = [*here.capabilities, placement, remote_accesses(), *pods.capabilities]
     return _print_capabilities(capabilities, arguments.json, verified_instructions=instructions)
+
+
+def _check_books(settings: Config, seconds: float, as_json: bool) -> int:
+    threads, lost = audit(settings, seconds, say)
+    if as_json:
+        print_json(books.as_dict(threads, lost))
+    else:
+        print_lines(books.as_lines(threads, lost))
+    return 0 if all(entry.agrees for entry in books.totals(threads)) else 1
 
 
 def _print_capabilities(capabilities: Sequence[Capability], as_json: bool, **more: object) -> int:

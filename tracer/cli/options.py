@@ -60,6 +60,14 @@ def _config(sub: Parser) -> None:
 def _check(sub: Parser) -> None:
     _config(sub)
     _answered(sub)
+    sub.add_argument(
+        "--books",
+        type=_seconds,
+        nargs="?",
+        const=10.0,
+        metavar="SECONDS",
+        help="instead, hold the books of the targets against the kernel's own counts [10]",
+    )
 
 
 def _answered(sub: Parser) -> None:

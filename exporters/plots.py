@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -111,8 +112,8 @@ def _blame(timeline: Timeline) -> Iterator[Plot]:
             causes[pair][cause] += seconds
             series[pair][at] = (series[pair][at] or 0.0) + seconds
     recent = {pair: sum(filter(None, each[-_LAST_MINUTE:])) for pair, each in series.items()}
-    order = sorted(recent, key=lambda pair: (recent[pair], sum(causes[pair].values())))
-    for pair in order[::-1][:_PAIRS]:
+    order = sorted(recent, key=lambda p: (recent[p], sum(causes[p].values())), reverse=True)
+    for pair in _chosen(order):
         yield {
             "victim": pair[0],
             "aggressor": pair[1],
@@ -121,6 +122,14 @@ def _blame(timeline: Timeline) -> Iterator[Plot]:
             "last_minute": _short(recent[pair]),
             "since_slot": _since(series[pair]),
         }
+
+
+def _chosen(order: Sequence[Pair]) -> Iterator[Pair]:
+    """The first ones, and then the first of victims that are not among them."""
+    yield from order[:_PAIRS]
+    victims = {victim for victim, _ in order[:_PAIRS]}
+    firsts = {victim: by for victim, by in reversed(order) if victim not in victims}
+    yield from islice(firsts.items(), _PAIRS)
 
 
 def _since(series: Sequence[float | None]) -> int | None:

@@ -46,7 +46,7 @@ function waits(live, {tenant, main, part, mainPart, worst}) {
 /** "antagonist took 1.2 s in the last minute, since 03:12:40 (5 min); cpu quota 0.4 s." */
 function who(plots, tenant) {
   const known = plots.blame.filter(({victim, last_minute: s}) => victim === tenant && s > 0);
-  if (!known.length) return "Nobody is known to have had them.";
+  if (!known.length) return "Who had them is not known, or took too little to be plotted.";
   const [first, second] = known;
   const also = second && second.last_minute > ALSO * first.last_minute
     ? `; ${second.aggressor} ${duration(second.last_minute)}` : "";

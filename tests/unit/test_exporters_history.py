@@ -135,6 +135,17 @@ def test_aggressors_of_the_last_minute_come_before_those_of_long_ago():
     assert [each["last_minute"] for each in of["blame"]] == [1.0, 0]
 
 
+def test_the_first_aggressor_of_each_victim_is_told_however_little_it_took():
+    loud = {("chat", f"aggressor-{n}", "preempted"): 100.0 + n for n in range(30)}
+    quiet = {("batch", "cron", "preempted"): 2.0, ("batch", "sshd", "preempted"): 1.0}
+
+    of = plotted((0, [Family(catalog.BLAME, loud | quiet)]))
+
+    pairs = [(each["victim"], each["aggressor"]) for each in of["blame"]]
+    assert pairs[0] == ("chat", "aggressor-29")
+    assert pairs[20:] == [("batch", "cron")]
+
+
 def test_steal_is_by_cpu_and_that_of_before_does_not_count():
     of = plotted(
         (0, []),

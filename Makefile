@@ -10,10 +10,11 @@ BUILT := dashboards/built
 
 # What building and running needs, and what the tests compare with.
 BUILD_PACKAGES := clang llvm libbpf1 libbpf-dev linux-libc-dev gcc g++ libc6-dev python3-dev python3-venv
-TEST_PACKAGES := prometheus iproute2 util-linux bpftool chromium chromium-driver $(shell command -v kubectl >/dev/null || echo kubernetes-client)
+LAB_PACKAGES := qemu-system-x86 busybox-static e2fsprogs kmod udev util-linux
+TEST_PACKAGES := prometheus iproute2 util-linux bpftool chromium chromium-driver $(LAB_PACKAGES) \
+	$(shell command -v kubectl >/dev/null || echo kubernetes-client)
 BENCH_PACKAGES := libbpf-tools bpfcc-tools bpftrace
 IMAGE_PACKAGES := buildah debootstrap podman runc
-LAB_PACKAGES := qemu-system-x86 busybox-static kmod udev util-linux
 
 ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 BPF_CFLAGS := -g -O2 -std=gnu11 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra -Werror \
@@ -94,9 +95,12 @@ bench: setup ## what it costs, beside budgets and peers; writes docs/bench.md
 	$(BIN)/python -m bench
 
 .PHONY: lab
-lab: setup ## boot other kernels in virtual machines and test there
-	@$(call debian,$(LAB_PACKAGES))
-	nice -n 19 $(BIN)/pytest -m lab
+lab: setup ## test on other kernels in virtual machines; KERNEL=6.12 on one, TEST=... only that
+ifdef TEST
+	$(BIN)/python -m lab run $(or $(KERNEL),6.12) -- $(BIN)/pytest -p no:cacheprovider $(TEST)
+else
+	KERNEL_TESTS=1 $(BIN)/pytest -m lab tests/lab $(if $(KERNEL),-k '[$(KERNEL)]')
+endif
 
 .PHONY: wheel
 wheel: setup rules dashboards ## dist/: the agent with all that is built for it, and stepmark

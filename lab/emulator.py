@@ -23,6 +23,7 @@ CHECKOUT = Path(__file__).parents[1]
 _NEEDED = {
     "qemu-system-x86_64": "qemu-system-x86",
     "busybox": "busybox-static",
+    "mkfs.ext4": "e2fsprogs",
     "udevadm": "udev",
     "depmod": "kmod",
     "setpriv": "util-linux",

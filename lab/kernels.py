@@ -127,6 +127,7 @@ def _private_apt(scratch: Path, mirror: str, suite: str) -> Path:
         f'Dir::State::status "{scratch}/status";\n'
         f'Dir::Cache "{scratch}/cache";\n'
         'Acquire::Languages "none";\n'
+        'Acquire::Retries "3";\n'
         'APT::Sandbox::User "root";\n'
     )
     return config

@@ -1,61 +1,19 @@
-"""Each kernel boots in the shape that was asked for, with what BPF needs."""
+"""A guest has the shape that was asked for; what it leaves comes back; what fails is told."""
 
 import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from lab import kernels, vm
+from lab import emulator, kernels, vm
+from lab.emulator import Shape
 from lab.errors import GuestError
 
 pytestmark = pytest.mark.lab
 
 
 MACHINE = f"{sys.executable} tests/lab/machine.py"
-PROGRAMS = f"{sys.executable} tests/lab/load_programs.py"
-
-
-@dataclass(frozen=True)
-class Booted:
-    kernel: kernels.Kernel
-    outcome: vm.Outcome
-
-    def report(self, name: str) -> Any:
-        return json.loads((self.outcome.files / name).read_text())
-
-
-@pytest.fixture(scope="module", params=kernels.SUITES)
-def two_node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Booted:
-    """One boot per kernel, for all that is asked about it here."""
-    kernel = kernels.fetch(request.param)
-    script = f"{MACHINE} >$LAB_OUT/machine; {PROGRAMS} >$LAB_OUT/programs"
-    run = tmp_path_factory.mktemp("two-node") / "run"
-    with vm.booted(kernel, "two-node", ["sh", "-c", script], run) as guest:
-        return Booted(kernel, guest.wait())
-
-
-def test_two_node_guest_has_two_sockets_on_two_nodes(two_node: Booted) -> None:
-    assert two_node.report("machine") == {
-        "release": two_node.kernel.release,
-        "cpus": 4,
-        "sockets": 2,
-        "nodes": 2,
-        "bpf_loads": True,
-        "mounts": ["bpf", "cgroup2", "proc", "sysfs", "tracefs"],
-    }
-
-
-def test_every_program_chosen_for_the_kernel_passes_its_verifier(two_node: Booted) -> None:
-    if two_node.kernel.name == "5.10":
-        assert two_node.outcome.status != 0, "below the floor of 5.15, yet everything loads"
-        return
-    assert two_node.outcome.status == 0, two_node.outcome.stderr
-    programs = two_node.report("programs")
-    assert sorted(programs["verified"]) == programs["chosen"]
-    assert min(programs["verified"].values()) > 0
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +46,27 @@ def test_panic_is_a_failure_with_its_console_log(tmp_path: Path) -> None:
         guest.wait(timeout_s=60)
 
     assert "sysrq triggered crash" in "".join(failure.value.__notes__)
+
+
+def test_panic_before_the_command_is_a_second_boot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    appended = iter(["rdinit=/none root=/dev/none", "quiet"])
+
+    def command_line(kernel: kernels.Kernel, shape: Shape, run: Path) -> list[str]:
+        whole = emulator.command_line(kernel, shape, run)
+        return [*whole, "--append", next(appended)]
+
+    monkeypatch.setattr(vm, "command_line", command_line)
+
+    with (
+        pytest.warns(UserWarning, match="booted again: .* the guest ended and it did not come up"),
+        vm.booted(kernels.fetch("6.1"), "two-node", ["true"], tmp_path / "run") as guest,
+    ):
+        outcome = guest.wait()
+
+    assert outcome.status == 0
+    assert "Kernel panic" in (tmp_path / "run/panic.2.log").read_text()
 
 
 def test_no_kernel_is_a_failure_with_its_console_log(tmp_path: Path) -> None:

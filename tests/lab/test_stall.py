@@ -16,6 +16,8 @@ PAUSE_S = 0.5
 TIMES = 3
 STALLED, OTHER = 1, 2  # virtual CPUs on different nodes
 STARVE_S = 1.0
+LATE_NS = 100e6
+"""Some turns of other threads on a processor of this machine."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,10 @@ def _after_pause(take_away: Callable[[], stall.Interval]) -> stall.Interval:
 
 
 def assert_seen(record: Record, cpu: int, truth: stall.Interval) -> None:
-    # 5 %: the host's scheduler runs the virtual CPUs again when it pleases.
-    length_ns = truth.end_ns - truth.start_ns
-    allowed_ns = max(0.05 * length_ns, 1e6) + truth.uncertainty_ns
-    assert length_ns == pytest.approx(record.seen(cpu, truth), abs=allowed_ns), (cpu, truth)
+    """No shorter than it was; longer until this machine's scheduler runs the CPU again."""
+    length_ns, seen_ns = truth.end_ns - truth.start_ns, record.seen(cpu, truth)
+    unknown_ns = truth.uncertainty_ns + 1e6  # as the reader looks away for that long
+    assert length_ns - unknown_ns < seen_ns < length_ns + unknown_ns + LATE_NS, (cpu, truth)
 
 
 def test_stop_of_all_cpus_is_seen_on_each(record: Record) -> None:

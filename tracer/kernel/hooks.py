@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tracer.errors import UnavailableError
 from tracer.host.facts import value_of, why
 from tracer.host.hypervisor import Hypervisor
 from tracer.host.privileges import Privilege, in_words, lacking
@@ -34,6 +35,8 @@ INTERRUPTS = ("irq_handler", "local_timer", "call_function", "call_function_sing
 TIMERS = ("on_timer_expiry", "on_timer_expired")
 _ACCELERATORS = ("nvidia", "drm", "kfd", "accel", "habanalabs", "neuron")
 _MAX_ACCELERATORS = 8  # NR_ACCELERATORS in bpf/wait.bpf.h
+# Linux dd6e10fbd9fb ("bpf: Add bpf_task_pt_regs() helper"): kernels that have it have all others.
+_NEWEST_HELPER = "BPF_FUNC_task_pt_regs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +66,16 @@ def plan(
     """
     Choose the alternatives for the kernel whose types are given.
 
+    Raises UnavailableError for a kernel that lacks what has no alternative.
+
     :param nodes_doubted: why the NUMA nodes that the machine shows mean nothing; empty if they do
     :param proc: and ``sys``: whether the machine is virtual and has a steal clock, and its topology
     """
+    if _NEWEST_HELPER not in kernel.enum("bpf_func_id"):
+        raise UnavailableError(
+            "this kernel is older than Linux 5.15: its BPF programs cannot read the registers of a "
+            "thread (bpf_task_pt_regs), and so not what it waits for"
+        )
     interrupts = [name for name in INTERRUPTS if kernel.tracepoint_arguments(f"{name}_entry")]
     hypervisor = Hypervisor.read(proc, sys)
     stall = _stall(kernel, hypervisor)

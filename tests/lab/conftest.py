@@ -1,0 +1,52 @@
+"""One boot per kernel for all that is asked about it, and one matrix of the answers at the end."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from lab import kernels, matrix
+from lab.examination import (
+    CHECK,
+    SELFTEST,
+    SELFTEST_IN_GUEST,
+    TRUTH,
+    Examination,
+    examine,
+    examine_here,
+)
+
+TRACED = tuple(name for name in kernels.SUITES if name != "5.10")
+MACHINE = {"machine": (sys.executable, "tests/lab/machine.py")}
+
+_examined = pytest.StashKey[list[Examination]]()
+
+
+@pytest.fixture(scope="session", params=TRACED)
+def examined(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Examination:
+    kernel = kernels.fetch(request.param)
+    run = tmp_path_factory.mktemp(kernel.name) / "run"
+    return _kept(request, examine(kernel, {**MACHINE, **CHECK, **SELFTEST_IN_GUEST, **TRUTH}, run))
+
+
+@pytest.fixture(scope="session")
+def here(request: pytest.FixtureRequest) -> Examination:
+    return _kept(request, examine_here({**CHECK, **SELFTEST}))
+
+
+def _kept(request: pytest.FixtureRequest, answers: Examination) -> Examination:
+    request.config.stash.setdefault(_examined, []).append(answers)
+    return answers
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    answered = sorted(config.stash.get(_examined, []), key=lambda each: each.kernel != "host")
+    if not answered:
+        return
+    terminalreporter.section("kernels")
+    terminalreporter.write_line("\n".join(matrix.as_lines(answered)))

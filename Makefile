@@ -102,6 +102,11 @@ else
 	KERNEL_TESTS=1 $(BIN)/pytest -m lab tests/lab $(if $(KERNEL),-k '[$(KERNEL)]')
 endif
 
+.PHONY: kernels
+kernels: setup ## boot the kernels of the lab, write docs/kernels.md: what each lets us tell
+	$(BIN)/python -m lab page >build/kernels.md
+	mv build/kernels.md docs/kernels.md
+
 .PHONY: wheel
 wheel: setup rules dashboards ## dist/: the agent with all that is built for it, and stepmark
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist . ./stepmark

@@ -17,8 +17,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lab import kernels, stall, vm
+from lab import kernels, matrix, stall, vm
 from lab.emulator import SHAPES
+from lab.examination import CHECK, examine
 from tracer.errors import TailtraceError, UsageError
 
 _PAUSE_S = 1.0
@@ -44,6 +45,17 @@ def fetch(options: argparse.Namespace) -> int:
         print(json.dumps({"release": kernel.release, "image": str(kernel.image)}))
     else:
         print(f"{kernel.release} {kernel.image}")
+    return 0
+
+
+def page(_: argparse.Namespace) -> int:
+    """Boot every kernel, ask what it lets the tracer tell, and print docs/kernels.md."""
+    examined = []
+    for name in kernels.TRACED:
+        kernel = kernels.fetch(name, _progress)
+        _progress(f"booting {kernel.release}")
+        examined.append(examine(kernel, CHECK, vm.new_run_directory()))
+    print(matrix.page(examined), end="")
     return 0
 
 
@@ -92,9 +104,12 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, function in {"list": list_, "fetch": fetch, "run": run}.items():
+    functions = {"list": list_, "fetch": fetch, "run": run, "page": page}
+    for name, function in functions.items():
         command = commands.add_parser(name, help=function.__doc__, description=function.__doc__)
         command.set_defaults(function=function)
+        if function is page:
+            continue
         command.add_argument("--json", action="store_true", help="one JSON object on stdout")
         if function is not list_:
             command.add_argument("kernel", metavar="KERNEL", help=", ".join(kernels.SUITES))

@@ -18,6 +18,7 @@ from lab import vm
 from lab.emulator import CHECKOUT
 from lab.errors import GuestError
 from lab.kernels import Kernel
+from tracer.errors import UnavailableError
 
 Questions = Mapping[str, Sequence[str]]
 """Commands by short names."""
@@ -70,7 +71,11 @@ class Examination:
     answers: Mapping[str, Answer]
 
     def json(self, question: str) -> Any:
-        return json.loads(self.answers[question].stdout)
+        """Raises UnavailableError when there is no answer but an error."""
+        answer = self.answers[question]
+        if not answer.stdout:
+            raise UnavailableError(f"{self.release}: {question}: {answer.stderr.strip()}")
+        return json.loads(answer.stdout)
 
     @property
     def capabilities(self) -> list[dict[str, Any]]:

@@ -26,6 +26,9 @@ SUITES = {
 }
 """The suite of the Debian mirror that carries each kernel."""
 
+TRACED = ("6.1", "6.12", "newest")
+"""Those that are new enough for the tracer."""
+
 _METAPACKAGE = "linux-image-amd64"
 # Up to 6.12 one package holds everything; since then image, modules and their index are three.
 _KERNEL_PACKAGE = re.compile(r"linux-(base|binary|image|modules)-\d\S*")

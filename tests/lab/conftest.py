@@ -17,13 +17,12 @@ from lab.examination import (
     examine_here,
 )
 
-TRACED = tuple(name for name in kernels.SUITES if name != "5.10")
 MACHINE = {"machine": (sys.executable, "tests/lab/machine.py")}
 
 _examined = pytest.StashKey[list[Examination]]()
 
 
-@pytest.fixture(scope="session", params=TRACED)
+@pytest.fixture(scope="session", params=kernels.TRACED)
 def examined(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Examination:

@@ -1,4 +1,4 @@
-"""The matrix of kernels x causes."""
+"""The matrix of kernels x causes, and the page that is compared with it."""
 
 import json
 from typing import Any
@@ -47,6 +47,18 @@ def test_matrix_has_a_column_per_kernel_and_each_reason_once() -> None:
         "",
         "Instructions that the verifier processed",
         "PROGRAM       6.1    6.18",
-        "on_switch  18,019  18,019",
         "all        18,019  18,019",
+        "on_switch  18,019  18,019",
     ]
+
+
+def test_page_tells_what_was_written() -> None:
+    page = matrix.page([OLD, NEW])
+
+    for title, (_, column) in matrix.TABLES.items():
+        for each in (OLD, NEW):
+            assert matrix.told_by_page(page, title, each.kernel) == column(each)
+
+
+def test_page_knows_no_other_kernel() -> None:
+    assert matrix.told_by_page(matrix.page([OLD]), "Told by", "6.18") == {}

@@ -122,8 +122,10 @@ def test_the_scope_is_right(run: Run) -> None:
     of_all = [seen.scope for truth in run.all_cpus if (seen := run.found(truth))]
     of_one = [seen.scope for truth in run.one_cpu if (seen := run.found(truth))]
 
-    assert of_all.count("all") > 0.9 * len(of_all)
-    assert of_one.count("one") > 0.9 * len(of_one)
+    # Emulated CPUs come back over milliseconds: to a late one, an early one has run meanwhile.
+    assert of_all.count("all") >= 0.7 * len(of_all)
+    assert "one" not in of_all
+    assert set(of_one) == {"one"}
 
 
 def test_a_stall_is_the_steps_that_was_under_way(run: Run) -> None:

@@ -23,7 +23,7 @@
 #define MPOL_BIND 2
 #define MPOL_MF_MOVE 2
 
-enum { PAGES = 4000, HUGE_PAGES = 24, MOVES = 10, BALANCE_ROUNDS = 400, USES = 900 };
+enum { PAGES = 4000, HUGE_PAGES = 24, MOVES = 10, BALANCE_ROUNDS = 400, USES = 900, ROUNDS = 300 };
 
 static uint32_t tenant;
 static unsigned long begun;
@@ -239,7 +239,7 @@ static void use_far_memory(void)
 		if (step == USES / 3)
 			balancing("1");
 		begin("use");
-		for (int round = 0; round < 20; round++)
+		for (int round = 0; round < ROUNDS; round++)
 			touch(at, PAGES, PAGE);
 		stepmark_end();
 	}

@@ -121,5 +121,7 @@ def test_books_close_to_the_nanosecond(account: Account) -> None:
 
     assert [p for p in pieces if sum(p["ns"].values()) != p["span_ns"]] == []
     harmless = ("blame_overwritten", "blame_migrated", "clock_backwards")
+    # NUMA balancing takes the mark page away, too, until the next mark brings it back.
+    harmless += ("mark_unreadable", "mark_implausible")
     lost = {why: n for why, n in account.told["lost"].items() if n and why not in harmless}
     assert lost == {}

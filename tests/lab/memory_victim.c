@@ -3,8 +3,7 @@
  * memory_victim.c - does to its memory what the tests of tests/lab/test_memory_events.py look for.
  *
  * Runs on the last CPU of a machine with two nodes, one marked step after the other, and prints of
- * each what it did, or what the kernel counted of the whole machine meanwhile: a line of JSON. With
- * the argument "use" it takes steps that are alike, and has NUMA balancing disturb them.
+ * each what it did, or what the kernel counted of the whole machine meanwhile: a line of JSON.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -23,7 +22,7 @@
 #define MPOL_BIND 2
 #define MPOL_MF_MOVE 2
 
-enum { PAGES = 4000, HUGE_PAGES = 24, MOVES = 10, BALANCE_ROUNDS = 400, USES = 900, ROUNDS = 300 };
+enum { PAGES = 4000, HUGE_PAGES = 24, MOVES = 10, BALANCE_ROUNDS = 400 };
 
 static uint32_t tenant;
 static unsigned long begun;
@@ -227,26 +226,7 @@ static void be_balanced(void)
 	printf("}\n");
 }
 
-/* Steps that are alike, until NUMA balancing comes over them. */
-static void use_far_memory(void)
-{
-	char *at = area(PAGES * PAGE, MADV_NOHUGEPAGE);
-
-	allocate_on(0);
-	touch(at, PAGES, PAGE);
-	allocate_anywhere();
-	for (int step = 0; step < USES; step++) {
-		if (step == USES / 3)
-			balancing("1");
-		begin("use");
-		for (int round = 0; round < ROUNDS; round++)
-			touch(at, PAGES, PAGE);
-		stepmark_end();
-	}
-	balancing("0");
-}
-
-int main(int argc, char **argv)
+int main(void)
 {
 	int last = (int)sysconf(_SC_NPROCESSORS_ONLN) - 1;
 
@@ -258,10 +238,6 @@ int main(int argc, char **argv)
 	puts("ready");
 	fflush(stdout);
 	getchar();
-	if (argc > 1 && !strcmp(argv[1], "use")) {
-		use_far_memory();
-		return 0;
-	}
 	char *far = allocate("remote", PAGES, 0);
 	allocate("local", 0, PAGES);
 	allocate("mixed", PAGES * 3 / 4, PAGES / 4);

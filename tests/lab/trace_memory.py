@@ -6,9 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tracer.agent.agent import Agent
-from tracer.config import Config
-from tracer.judge.explain import sentence
 from tracer.kernel.btf import Btf, wire
 from tracer.kernel.hooks import plan
 from tracer.kernel.trace import KernelTrace
@@ -55,30 +52,10 @@ def account(kernel: KernelTrace, program: str) -> dict[str, object]:
     }
 
 
-def explained(program: str) -> list[str]:
-    """What an agent says of the slowest of many steps that NUMA balancing came over."""
-    seconds = iter(range(1000))
-    with (
-        subprocess.Popen([program, "use"], stdin=-1, stdout=-1, text=True) as process,
-        Agent(Config()) as agent,
-    ):
-        assert process.stdin is not None
-        go = process.stdin
-
-        def go_when_followed() -> None:
-            if next(seconds) == 2:
-                go.write("go\n")
-                go.flush()
-
-        agent.run(lambda: process.poll() is not None, go_when_followed)
-    return [sentence(step) for step in agent.summary().slowest if step.step == "use"]
-
-
 if __name__ == "__main__":
     keep_out_of_balancing()
     chosen = plan(Btf.of_kernel())
     with KernelTrace(chosen, tenant_slots=8, outlier_ns=10_000_000) as trace:
         found = account(trace, sys.argv[1])
-    found["explained"] = explained(sys.argv[1])
     found["sources"] = {each.name: each.source for each in chosen.capabilities}
     print(json.dumps(found))

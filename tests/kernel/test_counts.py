@@ -52,12 +52,11 @@ def test_a_process_that_is_forgotten_counts_no_more(trace: Trace, victim: type[V
 def test_a_zombie_is_not_tracked_again(trace: Trace, victim: type[Victim]) -> None:
     it = victim("sleep", 1, 1)
     trace.follow(it.pid)
-    it.go()
+    it.process.kill()
     os.waitid(os.P_PID, it.pid, os.WEXITED | os.WNOWAIT)
     trace.kernel.tag_threads()
 
     assert trace.kernel.tracked_threads() == 0
-    it.report()
 
 
 def test_the_idle_task_is_nobody(trace: Trace, victim: type[Victim]) -> None:

@@ -115,7 +115,7 @@ def as_lines(books: Sequence[ThreadBooks], lost: Mapping[str, int]) -> Iterator[
         yield _line(entry.what, entry)
     yield ""
     worst = differing(books)
-    yield f"{len(worst)} figures of single threads differ by more than they may" + ":" * bool(worst)
+    yield f"figures of single threads that differ by more than they may: {len(worst)}"
     for thread, entry in worst[:10]:
         yield _line(entry.what, entry) + f"  {thread.comm} {thread.pid}/{thread.tid}"
     if told := ", ".join(f"{reason} {n}" for reason, n in lost.items() if n):

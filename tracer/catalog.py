@@ -54,6 +54,9 @@ CAUSES: tuple[Cause, ...] = (
 
 DESCHEDULES: tuple[str, ...] = tuple(cause.name for cause in CAUSES if cause.deschedule)
 
+TO_OTHERS = ("preempted", "runqueue")
+"""Waits for a CPU that another thread had, and no limit kept from it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Event:

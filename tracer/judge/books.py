@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from tracer.catalog import CAUSES, EVENTS
+from tracer.catalog import CAUSES, EVENTS, Group
 from tracer.host.counters import ThreadCounters
 from tracer.judge.words import count, duration
 from tracer.model import Records
@@ -23,11 +23,7 @@ _EDGE = 2
 """Events between a look of the kernel's at a thread and ours."""
 
 _WAITED = "waits for a CPU"
-_WAITS = [
-    at
-    for at, cause in enumerate(CAUSES)
-    if cause.name in ("preempted", "runqueue", "quota", "rt_limit")
-]
+_WAITS = [at for at, cause in enumerate(CAUSES) if cause.group is Group.WANTED]
 _MINOR, _MAJOR = ([e.name for e in EVENTS].index(n) for n in ("fault_minor", "fault_major"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from tracer.catalog import TO_OTHERS
 from tracer.host.facts import Fact, Known, Unknown, value_of
 from tracer.host.machine import Machine, Workload
 from tracer.judge import effects
@@ -77,16 +78,15 @@ def _time(remedy: Remedy) -> str:
     )
 
 
-_OTHERS = ("preempted", "runqueue")
 _METAL = "bare metal, static CPU manager, single-numa-node"
 _REMEDIES: Sequence[tuple[str, tuple[int | str, ...], effects.Judge]] = (
-    (_METAL, (0, 2, *_OTHERS), effects.leave_the_hypervisor),
+    (_METAL, (0, 2, *TO_OTHERS), effects.leave_the_hypervisor),
     ("fewer virtual CPUs", (0,), effects.fewer_cpus),
     ("enable the steal clock", (), effects.enable_steal_clock),
-    ("pin threads", _OTHERS, effects.needs_cpus("the scheduler does not move them")),
-    ("isolate CPUs", _OTHERS, effects.isolate),
-    ("move service threads", _OTHERS, effects.needs_cpus("they no longer preempt inference")),
-    ("SCHED_FIFO", _OTHERS, effects.realtime),
+    ("pin threads", TO_OTHERS, effects.needs_cpus("the scheduler does not move them")),
+    ("isolate CPUs", TO_OTHERS, effects.isolate),
+    ("move service threads", TO_OTHERS, effects.needs_cpus("they no longer preempt inference")),
+    ("SCHED_FIFO", TO_OTHERS, effects.realtime),
     ("raise the real-time budget", ("rt_limit",), effects.raise_realtime_budget),
     ("lift the quota", ("quota",), effects.lift_quota),
     ("steer interrupts", ("irq", "softirq"), effects.steer_interrupts),

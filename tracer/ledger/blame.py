@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tracer.catalog import TO_OTHERS
 from tracer.ledger.books import CAUSE_AT
 from tracer.ledger.grouping import group
 from tracer.ledger.labels import Labels
@@ -17,11 +18,10 @@ NameRunners = Callable[[Records], Sequence[str]]
 
 MAX_AGGRESSORS = 200
 
-_WAITED_FOR_OTHERS = "preempted", "runqueue"
 _NOBODY_RAN = {"steal": "hypervisor", "quota": "cpu quota", "rt_limit": "real-time limit"}
 """Who is to blame for a cause that no thread on this machine is."""
 
-_CAUSES = (*_WAITED_FOR_OTHERS, *_NOBODY_RAN)
+_CAUSES = (*TO_OTHERS, *_NOBODY_RAN)
 
 
 class Blame:
@@ -51,14 +51,14 @@ class Blame:
         :param aggressors: (n, k) ``struct aggressor``
         :param rest_ns: (n,) what no aggressor is known for
         """
-        waited = ns[:, [CAUSE_AT[cause] for cause in _WAITED_FOR_OTHERS]]
+        waited = ns[:, [CAUSE_AT[cause] for cause in TO_OTHERS]]
         total = waited.sum(axis=1, keepdims=True)
         split = np.divide(waited, total, out=np.zeros(waited.shape), where=total > 0)
         by, of, by_ns = self._runners(aggressors)
-        for at, _ in enumerate(_WAITED_FOR_OTHERS):
+        for at, _ in enumerate(TO_OTHERS):
             self._book(victim[of], share[of], by, at, by_ns * split[of, at])
             self._book(victim, share, 0, at, rest_ns * split[:, at])
-        for at, cause in enumerate(_NOBODY_RAN, len(_WAITED_FOR_OTHERS)):
+        for at, cause in enumerate(_NOBODY_RAN, len(TO_OTHERS)):
             everyone = self._labels.number(_NOBODY_RAN[cause])
             self._book(victim, share, everyone, at, ns[:, CAUSE_AT[cause]])
 

@@ -8,16 +8,13 @@ from enum import StrEnum
 from typing import Any
 
 from tracer import catalog
-from tracer.catalog import Group
+from tracer.catalog import TO_OTHERS, Group
 from tracer.errors import UnavailableError
 from tracer.judge.words import duration
 
 _LEAST = 0.002  # seconds
 _PER_WAIT = 20e-6  # seconds that one account or the other has of a wait's edges
 _ENOUGH = 0.02  # seconds of which the error says something
-
-_OTHERS = ("preempted", "runqueue")
-"""What others on a busy machine do to any victim."""
 
 _WAITS = tuple(
     cause.name
@@ -128,12 +125,12 @@ def _objections(seen: Seen) -> Iterator[str]:
     missing = _provoked(seen) - measured
     if missing > tolerance:
         yield f"{duration(missing)} of it are not accounted for"
-    for name in _OTHERS:
+    for name in TO_OTHERS:
         if seen.least is None and _others(seen).get(name, 0.0) > measured:
             yield f"most of it called {name}"
     for name in _WAITS:
         if (
-            name not in (seen.cause, *_OTHERS, *_MEANT.get(seen.cause, ()))
+            name not in (seen.cause, *TO_OTHERS, *_MEANT.get(seen.cause, ()))
             and seen.seconds[name] > tolerance
         ):
             yield f"{duration(seen.seconds[name])} called {name}"

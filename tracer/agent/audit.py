@@ -21,7 +21,7 @@ _DRAIN_SECONDS = 0.1
 
 
 def audit(
-    config: Config, seconds: float, say: Callable[[str], None]
+    config: Config, processes: Processes, seconds: float, say: Callable[[str], None]
 ) -> tuple[list[ThreadBooks], Mapping[str, int]]:
     """
     The books of every thread of a target that lives all through these seconds, and what was lost.
@@ -31,7 +31,7 @@ def audit(
     outlier_ns = int(config.outlier_ms * 1e6)
     with KernelTrace(plan(Btf.of_kernel()), config.tenants.max + 1, outlier_ns) as kernel:
         pages = Pages(kernel, Labels(config.tenants.max))
-        pages.follow(Processes(config).scan())
+        pages.follow(processes.scan())
         targets = list(pages.targets.values())
         if not targets:
             raise UnavailableError(

@@ -97,7 +97,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def _check_books(settings: Config, seconds: float, as_json: bool) -> int:
-    threads, lost = audit(settings, seconds, say)
+    threads, lost = audit(settings, _processes(settings), seconds, say)
     if as_json:
         print_json(books.as_dict(threads, lost))
     else:

@@ -11,7 +11,7 @@ BUILT := dashboards/built
 # What building and running needs, and what the tests compare with.
 BUILD_PACKAGES := clang llvm libbpf1 libbpf-dev linux-libc-dev gcc g++ libc6-dev python3-dev python3-venv
 LAB_PACKAGES := qemu-system-x86 busybox-static e2fsprogs kmod udev util-linux
-TEST_PACKAGES := prometheus iproute2 util-linux bpftool chromium chromium-driver $(LAB_PACKAGES) \
+TEST_PACKAGES := prometheus iproute2 util-linux bpftool chromium chromium-driver \
 	$(shell command -v kubectl >/dev/null || echo kubernetes-client)
 BENCH_PACKAGES := libbpf-tools bpfcc-tools bpftrace
 IMAGE_PACKAGES := buildah debootstrap podman runc
@@ -96,6 +96,7 @@ bench: setup ## what it costs, beside budgets and peers; writes docs/bench.md
 
 .PHONY: lab
 lab: setup ## test on other kernels in virtual machines; KERNEL=6.12 on one, TEST=... only that
+	@$(call debian,$(LAB_PACKAGES))
 ifdef TEST
 	$(BIN)/python -m lab run $(or $(KERNEL),6.12) -- $(BIN)/pytest -p no:cacheprovider $(TEST)
 else
@@ -104,6 +105,7 @@ endif
 
 .PHONY: kernels
 kernels: setup ## boot the kernels of the lab, write docs/kernels.md: what each lets us tell
+	@$(call debian,$(LAB_PACKAGES))
 	$(BIN)/python -m lab page >build/kernels.md
 	mv build/kernels.md docs/kernels.md
 

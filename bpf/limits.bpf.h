@@ -58,7 +58,7 @@ static __always_inline void note_limit(struct cpu *cpu, enum cause limit, u64 no
 static __always_inline void end_limit(const struct thread *t, struct task_struct *task,
 				      const struct cpu *cpu, struct want *want)
 {
-	u64 wait_ns = want->until_ns - want->from_ns, hit_ns = 0;
+	u64 wait_ns = want->until_ns - want->from_ns;
 	bool held_at_once = t->limit != NO_LIMIT;
 
 	if (t->limit == CAUSE_RT_LIMIT ||
@@ -73,11 +73,12 @@ static __always_inline void end_limit(const struct thread *t, struct task_struct
 		want->limited_ns = t->limited_ns + quota_clock(task) - t->quota_clock_ns;
 	if (want->limited_ns > wait_ns)
 		want->limited_ns = wait_ns;
+	u64 from_ns = held_at_once ? 0 : cpu->quota_hit_ns;
 	u64 latest_ns = want->until_ns - want->limited_ns;
 
-	if (!held_at_once && cpu->quota_hit_ns > want->from_ns)
-		hit_ns = cpu->quota_hit_ns < latest_ns ? cpu->quota_hit_ns : latest_ns;
-	want->limited_from_ns = hit_ns ? hit_ns : want->from_ns;
+	if (from_ns > latest_ns)
+		from_ns = latest_ns;
+	want->limited_from_ns = from_ns > want->from_ns ? from_ns : want->from_ns;
 }
 
 #endif

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import subprocess
 import sys
@@ -26,6 +27,9 @@ _MOUNTS = {
     "/var/tmp": ("ext4", "/dev/vda"),
 }
 _CONTROLLERS = Path("/sys/fs/cgroup/cgroup.subtree_control")
+_CPUS = Path("/sys/devices/system/cpu")
+_TRACING = Path("/sys/kernel/tracing")
+_OBJECTS = Path(__file__).parents[1] / "tracer/kernel/objects"
 
 
 def main(run: Path) -> None:
@@ -49,6 +53,30 @@ def _set_up() -> None:
         if mounted.get(point) != kind:
             subprocess.run(("mount", "-t", kind, what, point), check=True)
     _CONTROLLERS.write_text("+cpu")
+    _patch_tracepoints()
+    for cpu in _CPUS.glob("cpu[1-9]*"):
+        (cpu / "online").write_text("1")
+
+
+def _patch_tracepoints() -> None:
+    """
+    Once, while there is one CPU: the emulator does not always see code change below a second one.
+
+    A kernel patches a tracepoint's code for its first and its second user, not for a third
+    (tracepoint_add_func() in kernel/tracepoint.c). Two tracers that write nothing are those.
+    """
+    used = {
+        name.decode()
+        for built in _OBJECTS.glob("*.bpf.o")
+        for name in re.findall(rb"tp_btf/(\w+)", built.read_bytes())
+    }
+    for name in ("first", "second"):
+        tracer = _TRACING / "instances" / name
+        tracer.mkdir()
+        (tracer / "tracing_on").write_text("0")
+        for event in tracer.glob("events/*/*"):
+            if event.name in used:
+                (event / "enable").write_text("1")
 
 
 def _answer_until_exit(port: int, pid: int) -> None:

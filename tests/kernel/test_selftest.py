@@ -35,6 +35,7 @@ def test_every_cause_that_can_be_provoked_is_named() -> None:
     assert done.returncode == 0, done.stderr
     named = {cause for cause, verdict in verdicts.items() if verdict == "named"}
     assert named >= {"preempted", "runqueue", "quota", "rt_limit", "lock", "net", "sleep"}
+    assert named >= {"irq", "softirq"}
     assert verdicts["steal"].startswith("cannot be ")
     assert groups() == []
 

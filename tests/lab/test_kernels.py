@@ -15,6 +15,7 @@ pytestmark = pytest.mark.lab
 PROVOKED = {
     *("preempted", "runqueue", "quota", "rt_limit"),
     *("lock", "io", "fault_io", "net", "sleep"),
+    *("irq", "softirq", "fault"),
 }
 """What happens in every guest: a cause that is not provoked there any more is no success."""
 

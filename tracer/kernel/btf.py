@@ -34,6 +34,7 @@ class Kind(IntEnum):
     VOLATILE = 9
     CONST = 10
     RESTRICT = 11
+    FUNC = 12
     FUNC_PROTO = 13
     DATASEC = 15
     TYPE_TAG = 18
@@ -113,6 +114,10 @@ class Btf:
         while kind != Kind.FUNC_PROTO:
             kind, vlen, at, _ = self._type(at)
         return vlen - 1  # the first is the tracer's own data pointer
+
+    def has_function(self, name: str) -> bool:
+        """Whether the kernel itself, without its modules, has a function of the name."""
+        return libbpf.btf_find(self._handle, name, Kind.FUNC) is not None
 
     def variables(self, section: str) -> dict[str, tuple[int, np.dtype[Any]]]:
         """Name -> (offset, dtype) of the variables in a data section of an object."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tracer.errors import UnavailableError
@@ -80,7 +81,8 @@ def plan(
     hypervisor = Hypervisor.read(proc, sys)
     stall = _stall(kernel, hypervisor)
     steal_source = _steal_source(kernel, proc, hypervisor)
-    memory = merged(memory_hooks(kernel, fentry.refusal, Topology.read(sys), nodes_doubted))
+    refusal = partial(fentry.refusal, kernel)
+    memory = merged(memory_hooks(kernel, refusal, Topology.read(sys), nodes_doubted))
     return Plan(
         steal_source,
         programs=(

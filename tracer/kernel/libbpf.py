@@ -25,6 +25,30 @@ _PERF_TYPE_SOFTWARE = 1  # whose config 0 is PERF_COUNT_SW_CPU_CLOCK
 _PERF_FLAG_FD_CLOEXEC = 8
 _PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 
+_BPF_F_TEST_RUN_ON_CPU = 1  # include/uapi/linux/bpf.h
+
+
+class _TestRunOptions(c.Structure):
+    """struct bpf_test_run_opts of libbpf's bpf.h."""
+
+    _fields_ = (
+        ("size", c.c_size_t),
+        ("data_in", c.c_void_p),
+        ("data_out", c.c_void_p),
+        ("data_size_in", c.c_uint32),
+        ("data_size_out", c.c_uint32),
+        ("context", c.c_void_p),
+        ("context_out", c.c_void_p),
+        ("context_size", c.c_uint32),
+        ("context_size_out", c.c_uint32),
+        ("returned", c.c_uint32),
+        ("repeat", c.c_int),
+        ("duration", c.c_uint32),
+        ("flags", c.c_uint32),
+        ("cpu", c.c_uint32),
+        ("batch_size", c.c_uint32),
+    )
+
 
 @cache
 def _library() -> c.CDLL:
@@ -209,6 +233,23 @@ class BpfObject:
         finally:
             os.close(fd)
 
+    def run_once(self, name: str, context: bytes, cpu: int | None = None) -> None:
+        """
+        Run a loaded program now, on this CPU or, one of type raw_tracepoint, on another, and wait
+        for its end.
+        """
+        given = c.create_string_buffer(context, len(context))
+        options = _TestRunOptions(
+            size=c.sizeof(_TestRunOptions),
+            context=c.cast(given, c.c_void_p),
+            context_size=len(context),
+            flags=0 if cpu is None else _BPF_F_TEST_RUN_ON_CPU,
+            cpu=cpu or 0,
+        )
+        run = _function("bpf_prog_test_run_opts", c.c_int, c.c_int, c.c_void_p)
+        if error := run(self._program_fd(name), c.byref(options)):
+            raise UnavailableError(f"run {name}: {os.strerror(-error)}")
+
     def map_fd(self, name: str) -> int:
         return self._fd(self._map(name))
 
@@ -239,12 +280,15 @@ class BpfObject:
 
     def program_info(self, name: str, size: int) -> bytes:
         """The kernel's ``struct bpf_prog_info`` of a loaded program, ``size`` bytes of it."""
-        fd = _function("bpf_program__fd", c.c_int, c.c_void_p)(self.programs()[name])
         info, length = c.create_string_buffer(size), c.c_uint32(size)
         get = _function("bpf_obj_get_info_by_fd", c.c_int, c.c_int, c.c_void_p, c.c_void_p)
-        if error := get(fd, info, c.byref(length)):
+        if error := get(self._program_fd(name), info, c.byref(length)):
             raise UnavailableError(f"program {name}: {os.strerror(-error)}")
         return info.raw
+
+    def _program_fd(self, name: str) -> int:
+        fd: int = _function("bpf_program__fd", c.c_int, c.c_void_p)(self.programs()[name])
+        return fd
 
     def _map(self, name: str) -> Pointer:
         find = _function("bpf_object__find_map_by_name", c.c_void_p, c.c_void_p, c.c_char_p)

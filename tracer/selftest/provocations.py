@@ -8,24 +8,24 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from tracer.catalog import CAUSES, Group
 from tracer.kernel.btf import Btf
 from tracer.selftest.groups import cpu_group
+from tracer.selftest.interrupts import interrupting
 from tracer.selftest.observer import Observer
 from tracer.selftest.verdict import Seen
 from tracer.selftest.victim import Victim
 
 NOT_PROVOKED: Mapping[str, str] = {
-    "irq": "it takes a device that interrupts on demand",
-    "softirq": "it takes a device that interrupts on demand",
-    "fault": "the kernel keeps no account of its own to compare with",
     "numa_migrate": "it takes NUMA balancing, which begins when it likes",
     "steal": "only the hypervisor can take the CPU away",
     "stall": "only the hypervisor can stop the CPU",
     "gpu": "it takes an accelerator and work for it",
 }
 
+_TAKEN = ("irq", "softirq", "fault")
 _WAITED = tuple(cause.name for cause in CAUSES if cause.group is Group.WAITED)
 
 
@@ -45,6 +45,9 @@ class Provocation:
 
     rt_budget: float | None = None
     """Of the victim's group, share of a CPU."""
+
+    interrupts: str = ""
+    """On the victim's CPU: ``irq`` or ``softirq``."""
 
 
 def provocations(cpu: int, has_rt_budget: bool) -> list[Provocation]:
@@ -67,6 +70,9 @@ def provocations(cpu: int, has_rt_budget: bool) -> list[Provocation]:
         Provocation("fault_io", ("fault", 64)),
         Provocation("net", ("pipe", 100, 5)),
         Provocation("sleep", ("sleep", 100, 5)),
+        Provocation("irq", ("watch", cpu, 2), interrupts="irq"),
+        Provocation("softirq", ("watch", cpu, 2), interrupts="softirq"),
+        Provocation("fault", ("huge_pages", 32, 8)),
     ]
 
 
@@ -80,7 +86,9 @@ def provoke(how: Provocation, cpu: int, observer: Observer, precision: float = 0
     """
     lost = Counter(observer.kernel.lost())
     with ExitStack() as undo:
-        group = None
+        group, interrupts = None, None
+        if how.interrupts:
+            interrupts = undo.enter_context(interrupting(how.interrupts, cpu))
         if how.quota is not None or how.rt_budget is not None:
             group = undo.enter_context(cpu_group(how.quota, how.rt_budget))
         rival = undo.enter_context(Victim(*map(str, how.rival))) if how.rival else None
@@ -93,15 +101,20 @@ def provoke(how: Provocation, cpu: int, observer: Observer, precision: float = 0
         for process in (rival, victim):
             if process:
                 process.go()
+        if interrupts:
+            interrupts.start(victim.pid)
         account = victim.account(group.lift if group else lambda: None)
-        throttled = group.throttled_seconds() if group and how.quota else None
-    without, queued = account["waited_ns"] / 1e9, account["run_delay_ns"] / 1e9
-    truth, beside = truth_of(how.cause, without, queued)
+        least = None
+        if group and how.quota:
+            least = group.throttled_seconds()
+        if interrupts:
+            least = interrupts.taken()
+    truth, beside = truth_of(how.cause, account)
     return Seen(
         cause=how.cause,
         truth=truth,
         beside=beside,
-        least=throttled,
+        least=least,
         seconds=observer.seconds(victim.pid),
         waits=int(observer.work(victim.pid)["switches"].sum()),
         precision=precision,
@@ -111,16 +124,17 @@ def provoke(how: Provocation, cpu: int, observer: Observer, precision: float = 0
     )
 
 
-def truth_of(cause: str, without: float, queued: float) -> tuple[float, tuple[str, ...]]:
+def truth_of(cause: str, account: Mapping[str, Any]) -> tuple[float, tuple[str, ...]]:
     """
-    Seconds, and the causes that are in them as well.
+    Seconds by the victim's account, and the causes that are in them as well.
 
     A thread that wanted a CPU and had none was in the kernel's run queue; the rest of the time
-    without a CPU it waited for something else.
-
-    :param without: seconds without a CPU, by the victim's clocks
-    :param queued: seconds in the run queue, as the kernel counts for the victim
+    without a CPU it waited for something else. What takes the CPU and not the thread from it, the
+    thread sees by itself.
     """
+    without, queued = account["waited_ns"] / 1e9, account["run_delay_ns"] / 1e9
+    if cause in _TAKEN:
+        return account["saw"] / 1e9, ("preempted", "runqueue", "irq", "softirq", "steal", "stall")
     if cause == "runqueue":
         return queued, ("preempted",)
     if cause in _WAITED:

@@ -17,6 +17,7 @@ import json
 import mmap
 import os
 import signal
+import statistics
 import sys
 import tempfile
 import threading
@@ -37,6 +38,8 @@ Victim = Callable[..., Work]
 _READ = 1 << 20  # bytes; few and long waits, because the account of short ones is less exact
 _TIMES = 4  # that a file is read, so that a fast disk takes a while, too
 _STRIDE = 1 << 16  # bytes from one touched page to the next
+_HUGE_PAGE = 2 << 20  # bytes; some architectures have larger ones, too
+_LATE = 4  # times as long as usual
 _NOT_MARKED: AbstractContextManager[object] = nullcontext()
 
 
@@ -56,6 +59,18 @@ def gaps(seconds: float, shortest_ns: int) -> list[tuple[int, int]]:
             found.append((before, now))
         before = now
     return found
+
+
+def watch(cpu: str, seconds: str) -> Work:
+    """Spin on a CPU; report the ns in which it did not get to look as often as usual."""
+    os.sched_setaffinity(0, {int(cpu)})
+
+    def work() -> int:
+        _in_a_hurry()  # an interrupt that comes when another thread runs is none of ours
+        usual = statistics.median(end - begin for begin, end in gaps(0.01, 0))
+        return sum(end - begin for begin, end in gaps(float(seconds), int(_LATE * usual)))
+
+    return work
 
 
 def spin_against(cpu: str, seconds: str, rival: str) -> Work:
@@ -174,6 +189,25 @@ def fault(megabytes: str) -> Work:
     return work
 
 
+def huge_pages(megabytes: str, times: str) -> Work:
+    """Touch huge pages that the kernel has to clear; report the ns that it took."""
+    size = int(megabytes) << 20
+    mapped = mmap.mmap(-1, size)
+    mapped.madvise(mmap.MADV_HUGEPAGE)
+
+    def work() -> int:
+        took = 0
+        for _ in range(int(times)):
+            for at in range(0, size, _HUGE_PAGE):
+                before = now_ns()
+                mapped[at] = 1
+                took += now_ns() - before
+            mapped.madvise(mmap.MADV_DONTNEED)
+        return took
+
+    return work
+
+
 def _nameless_file(size: int) -> int:
     """A file on a disk, not in memory, that is gone with its process."""
     fd, name = tempfile.mkstemp(dir="/var/tmp")
@@ -198,6 +232,8 @@ VICTIMS: Mapping[str, Victim] = {
         pipe,
         disk,
         fault,
+        huge_pages,
+        watch,
     )
 }
 

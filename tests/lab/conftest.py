@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 
 import pytest
 
@@ -20,6 +19,7 @@ from lab.examination import (
 
 MACHINE = {"machine": (sys.executable, "tests/lab/machine.py")}
 
+_BOOTS = 3
 _examined = pytest.StashKey[list[Examination]]()
 
 
@@ -27,18 +27,9 @@ _examined = pytest.StashKey[list[Examination]]()
 def examined(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Examination:
-    """
-    Asked once more when an answer is no good, which is said: an emulated CPU that has to wait for
-    this machine's other work bends a truth as an error does, but not twice.
-    """
     kernel, folder = kernels.fetch(request.param), tmp_path_factory.mktemp(request.param)
     questions = {**MACHINE, **CHECK, **SELFTEST_IN_GUEST, **TRUTH}
-    examination = examine(kernel, questions, folder / "run")
-    bad = [name for name, answer in examination.answers.items() if answer.status]
-    if bad:
-        warnings.warn(f"{kernel.release} is asked again: {', '.join(bad)}", stacklevel=1)
-        examination = examine(kernel, questions, folder / "again")
-    return _kept(request, examination)
+    return _kept(request, examine(kernel, questions, folder, _BOOTS))
 
 
 @pytest.fixture(scope="session")

@@ -38,13 +38,13 @@ static __always_inline void comes_back(struct pulse *pulse, u64 due_ns, u64 now)
 {
 	u64 before_ns = now - return_ns(now - due_ns), alive_ns = 0;
 
+	pulse->steal_ns = steal_clock(bpf_get_current_task_btf());
 	for (u32 i = 0; i < NR_BEATS; i++)
 		if (pulse->beats[i] < before_ns && pulse->beats[i] > alive_ns)
 			alive_ns = pulse->beats[i];
 	pulse->due_ns = alive_ns > due_ns ? alive_ns : due_ns;
 	pulse->end_ns = now;
 	pulse->alive_ns = alive_ns + LONGEST_TICK_NS < due_ns ? 0 : alive_ns;
-	pulse->steal_ns = steal_clock(bpf_get_current_task_btf());
 }
 
 static __always_inline int timer_expires(struct hrtimer *timer)
@@ -81,6 +81,23 @@ __noinline int is_alive(u32 cpu, u64 from_ns, u64 until_ns)
 	return alive;
 }
 
+/* The time of a stall in which other CPUs showed signs of life, if they were not stopped, too. */
+struct search {
+	struct stall *stall;
+	u64 from_ns;
+	u64 until_ns;
+};
+
+/* Returns 1 when there is no such CPU. */
+static long note_if_running(u32 cpu, struct search *search)
+{
+	if (cpu >= MAX_CPUS || !pulse_of(cpu))
+		return 1;
+	if (is_alive(cpu, search->from_ns, search->until_ns))
+		search->stall->running[cpu / 64] |= 1ULL << cpu % 64;
+	return 0;
+}
+
 /* Called when something was lost only, which bears a look at every CPU. Nor does a sign of life
  * close to the begin prove anything: CPUs stop one after the other, too. */
 __noinline int note_running(struct stall *stall)
@@ -88,12 +105,15 @@ __noinline int note_running(struct stall *stall)
 	if (!stall)
 		return 0;
 	u64 late_ns = stall->end_ns - stall->due_ns;
-	u64 from_ns = stall->due_ns + late_ns / 4;
-	u64 until_ns = stall->end_ns - return_ns(late_ns);
+	struct search search = {.stall = stall,
+				.from_ns = stall->due_ns + late_ns / 4,
+				.until_ns = stall->end_ns - return_ns(late_ns)};
 
-	for (u32 cpu = 0; cpu < MAX_CPUS && pulse_of(cpu); cpu++)
-		if (is_alive(cpu, from_ns, until_ns))
-			stall->running[cpu / 64] |= 1ULL << cpu % 64;
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) /* e6f2dd0f8067 */
+		bpf_loop(MAX_CPUS, note_if_running, &search, 0);
+	else
+		for (u32 cpu = 0; cpu < MAX_CPUS && !note_if_running(cpu, &search); cpu++)
+			;
 	return 0;
 }
 

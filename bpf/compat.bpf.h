@@ -79,39 +79,47 @@ static __always_inline bool quota_stops_queues(struct task_struct *task)
 	return !bpf_core_field_exists(task->throttled);
 }
 
-/* For how long until now a used up quota has held the threads of `task`'s group that are queued on
- * its CPU, in ns. By throttled_clock_self this is exact; kernels before it have clocks that leave
- * out steal and interrupts and, from 5.19 on, run slower on a CPU below its full frequency. */
-static __always_inline u64 quota_clock(struct task_struct *task)
+/* A queue that the verifier knows is read by plain loads, any other by a helper. */
+#define READ(queue, field) (is_known ? (queue)->field : BPF_CORE_READ(queue, field))
+
+/* For how long until now a used up quota has held the threads that are in a queue, in ns. By
+ * throttled_clock_self this is exact; kernels before it have clocks that leave out steal and
+ * interrupts and, from 5.19 on, run slower on a CPU below its full frequency. */
+static __always_inline u64 quota_clock_of(struct cfs_rq *queue, bool is_known)
 {
-	if (!bpf_core_field_exists(task->se.cfs_rq))
-		return 0;
-	struct cfs_rq *queue = task->se.cfs_rq;
 	struct cfs_rq___with_clock_task *old = (void *)queue;
+	struct rq *rq = READ(queue, rq);
 	u64 before = 0, since = 0, now = 0;
 
 	if (bpf_core_field_exists(queue->throttled_clock_self_time)) {
-		before = queue->throttled_clock_self_time;
-		since = queue->throttled_clock_self;
-		now = since ? queue->rq->clock : 0;
+		before = READ(queue, throttled_clock_self_time);
+		since = READ(queue, throttled_clock_self);
+		now = since ? READ(rq, clock) : 0;
 	} else if (bpf_core_field_exists(queue->throttled_clock_pelt_time)) {
-		before = queue->throttled_clock_pelt_time;
-		if (queue->throttle_count) {
-			since = queue->throttled_clock_pelt;
-			now = queue->rq->clock_pelt - queue->rq->lost_idle_time;
+		before = READ(queue, throttled_clock_pelt_time);
+		if (READ(queue, throttle_count)) {
+			since = READ(queue, throttled_clock_pelt);
+			now = READ(rq, clock_pelt) - READ(rq, lost_idle_time);
 		}
 	} else if (bpf_core_field_exists(old->throttled_clock_task_time)) {
-		before = old->throttled_clock_task_time;
-		if (queue->throttle_count) {
-			since = old->throttled_clock_task;
-			now = queue->rq->clock_task;
+		before = READ(old, throttled_clock_task_time);
+		if (READ(queue, throttle_count)) {
+			since = READ(old, throttled_clock_task);
+			now = READ(rq, clock_task);
 		}
 	}
 	return before + (now > since ? now - since : 0);
 }
 
-/* The same clock on a CPU that `task` is moved to while it waits. Its group is not held there, or
- * the kernel would not move it (throttled_lb_pair). */
+#undef READ
+
+/* Of the queue that `task` is in. */
+static __always_inline u64 quota_clock(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->se.cfs_rq) ? quota_clock_of(task->se.cfs_rq, true) : 0;
+}
+
+/* Of its group's queue on another CPU. */
 static __always_inline u64 quota_clock_on(struct task_struct *task, u32 cpu)
 {
 	struct cfs_rq *queue = NULL;
@@ -119,14 +127,7 @@ static __always_inline u64 quota_clock_on(struct task_struct *task, u32 cpu)
 	if (!bpf_core_field_exists(task->sched_task_group->cfs_rq))
 		return 0;
 	bpf_probe_read_kernel(&queue, sizeof(queue), &task->sched_task_group->cfs_rq[cpu]);
-	struct cfs_rq___with_clock_task *old = (void *)queue;
-	if (bpf_core_field_exists(queue->throttled_clock_self_time))
-		return BPF_CORE_READ(queue, throttled_clock_self_time);
-	if (bpf_core_field_exists(queue->throttled_clock_pelt_time))
-		return BPF_CORE_READ(queue, throttled_clock_pelt_time);
-	if (bpf_core_field_exists(old->throttled_clock_task_time))
-		return BPF_CORE_READ(old, throttled_clock_task_time);
-	return 0;
+	return quota_clock_of(queue, false);
 }
 
 /* Whether the real-time budget of its group, or that of the whole CPU, is used up. Both occur. */

@@ -23,7 +23,7 @@ static __always_inline u32 log2_of(u64 v)
 	return r;
 }
 
-static __always_inline u32 bucket_of(u64 ns)
+__noinline u32 bucket_of(u64 ns)
 {
 	if (ns < 1ULL << HIST_MIN_SHIFT)
 		return 0;

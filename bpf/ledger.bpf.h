@@ -47,8 +47,10 @@ static __always_inline void close_piece(struct thread *t)
 		count_lost(LOST_PIECES_RING_FULL);
 }
 
-static __always_inline void open_piece(struct thread *t, u64 step, u64 from_ns)
+__noinline int open_piece(struct thread *t, u64 step, u64 from_ns)
 {
+	if (!t)
+		return 0;
 	struct piece *piece = &t->piece;
 
 	piece->step = step;
@@ -61,6 +63,7 @@ static __always_inline void open_piece(struct thread *t, u64 step, u64 from_ns)
 	__builtin_memset(&piece->worst, 0, sizeof(piece->worst));
 	piece->blame_rest_ns = 0;
 	__builtin_memset(piece->aggressors, 0, sizeof(piece->aggressors));
+	return 0;
 }
 
 static __always_inline void identify(struct thread *t, const struct stepmark_slot *mark)
@@ -76,45 +79,46 @@ static __always_inline void identify(struct thread *t, const struct stepmark_slo
 		t->tenant_slot = process->tenant_slot[mark->tenant % STEPMARK_TENANTS];
 }
 
-/* Running time turns out to have been stolen: the steal clock advances only when the kernel looks
- * at it, which may be an interrupt later. No more is taken than there was. */
-static __always_inline void take_steal(struct thread *t, u64 steal_ns)
+/* Takes up to `ns` away from a time and returns how much that was. */
+static __always_inline u64 take(u64 *from, u64 ns)
 {
-	u64 *running = &t->piece.ns[CAUSE_RUNNING];
-	u64 taken = steal_ns < *running ? steal_ns : *running;
+	u64 taken = ns < *from ? ns : *from;
 
-	*running -= taken;
-	t->piece.ns[CAUSE_STEAL] += taken;
+	*from -= taken;
+	return taken;
 }
 
-/* The same of time in which its CPU stood still. */
-static __always_inline void take_stall(struct thread *t, u64 stall_ns)
+/* Time that is in the books turns out to have been stolen, because the steal clock advances only
+ * when the kernel looks at it, which may be an interrupt later; or its CPU stood still meanwhile.
+ */
+static __always_inline void take_lost(struct thread *t, u64 steal_ns, u64 stall_ns)
 {
-	u64 *on_cpu = &t->piece.ns[t->on_cpu == CAUSE_SOFTIRQ ? CAUSE_SOFTIRQ : CAUSE_RUNNING];
-	u64 taken = stall_ns < *on_cpu ? stall_ns : *on_cpu;
+	u64 *ns = t->piece.ns;
+	u64 *on_cpu = &ns[t->on_cpu == CAUSE_SOFTIRQ ? CAUSE_SOFTIRQ : CAUSE_RUNNING];
 
-	*on_cpu -= taken;
-	t->piece.ns[CAUSE_STALL] += taken;
+	ns[CAUSE_STEAL] += take(&ns[CAUSE_RUNNING], steal_ns);
+	ns[CAUSE_STALL] += take(on_cpu, stall_ns);
 }
 
-/* The mark changed at mark->since_ns, between the last event and this one. */
-static __always_inline void turn_page(struct thread *t, const struct stepmark_slot *mark, u64 until,
-				      u64 steal_ns, u64 stall_ns)
+/* The mark changed at mark->since_ns, between the last event and this one. A global function, like
+ * others that are seldom called: the verifier goes through it once. */
+__noinline int turn_page(struct thread *t, const struct stepmark_slot *mark, u64 until,
+			 u64 steal_ns, u64 stall_ns)
 {
+	if (!t || !mark)
+		return 0;
 	u64 from = mark->since_ns;
 
 	if (t->torn_seq == mark->seq) {
 		/* This is the mark during whose writing the last piece was cut off. */
-		u64 early = from > t->piece.from_ns ? from - t->piece.from_ns : 0;
 		u64 *running = &t->piece.ns[CAUSE_RUNNING];
 
 		*running += since(t->at_ns, until);
-		*running -= early < *running ? early : *running;
+		take(running, from > t->piece.from_ns ? from - t->piece.from_ns : 0);
 		t->piece.from_ns = from;
-		take_steal(t, steal_ns);
-		take_stall(t, stall_ns);
+		take_lost(t, steal_ns, stall_ns);
 		identify(t, mark);
-		return;
+		return 0;
 	}
 	if (from < t->at_ns || from > until) {
 		/* The first mark we see may be older than our books. */
@@ -122,17 +126,18 @@ static __always_inline void turn_page(struct thread *t, const struct stepmark_sl
 			count_lost(LOST_MARK_IMPLAUSIBLE);
 		from = from < t->at_ns ? t->at_ns : until;
 	}
-	u64 running = until - from, stolen = steal_ns < running ? steal_ns : running;
-	u64 rest = running - stolen, stalled = stall_ns < rest ? stall_ns : rest;
+	u64 running = until - from;
+	u64 stolen = take(&running, steal_ns), stalled = take(&running, stall_ns);
 
 	t->piece.tail_steal_ns = steal_ns - stolen;
 	t->piece.tail_stall_ns = stall_ns - stalled;
 	close_piece(t);
 	open_piece(t, mark->step, from);
 	identify(t, mark);
-	t->piece.ns[CAUSE_RUNNING] = rest - stalled;
+	t->piece.ns[CAUSE_RUNNING] = running;
 	t->piece.ns[CAUSE_STEAL] = stolen;
 	t->piece.ns[CAUSE_STALL] = stalled;
+	return 0;
 }
 
 /* Deschedules of the process's unmarked threads count for the steps that are under way meanwhile.
@@ -164,10 +169,11 @@ static __always_inline bool is_counted(struct thread *t, struct process *process
 
 /* Books the time from the last event to `until`, all of it on the CPU, and moves on to the mark
  * that the thread has now. Call it on the thread's own CPU only: the mark is in its memory. */
-static __always_inline void settle(struct thread *t, struct task_struct *task, u64 until)
+static __always_inline void settle(struct thread *t, struct task_struct *task, u64 until,
+				   u64 steal_now)
 {
 	struct stepmark_slot mark;
-	u64 steal_now = steal_clock(task), steal_ns = 0, stall_ns = t->stall_ns;
+	u64 steal_ns = 0, stall_ns = t->stall_ns;
 
 	if (steal_now >= t->steal_ns)
 		steal_ns = steal_now - t->steal_ns;
@@ -190,8 +196,7 @@ static __always_inline void settle(struct thread *t, struct task_struct *task, u
 		/* fall through */
 	default:
 		book(t, t->on_cpu, since(t->at_ns, until));
-		take_steal(t, steal_ns);
-		take_stall(t, stall_ns);
+		take_lost(t, steal_ns, stall_ns);
 	}
 	if (steal_ns && is_counted(t, process_of(t)))
 		histogram_add(t->tenant_slot, CAUSE_STEAL, steal_ns);
@@ -280,19 +285,21 @@ static __always_inline void end_wait(struct thread *t, struct task_struct *task,
 }
 
 /* `now` is the first that we see of the thread. */
-static __always_inline void begin_books(struct thread *t, struct task_struct *task, u64 now)
+static __always_inline void begin_books(struct thread *t, struct task_struct *task, u64 now,
+					u64 steal_now)
 {
 	t->at_ns = t->piece.from_ns = t->piece.until_ns = now;
+	t->steal_ns = steal_now;
 	t->minor_faults = task->min_flt;
 	t->major_faults = task->maj_flt;
 }
 
 /* The thread has the CPU from `now` on. */
 static __always_inline void gets_cpu(struct thread *t, struct task_struct *task, struct cpu *cpu,
-				     u64 now)
+				     u64 now, u64 steal_now)
 {
 	if (!t->at_ns) /* the first that we see of it */
-		begin_books(t, task, now);
+		begin_books(t, task, now, steal_now);
 	else if (t->cause == CAUSE_RUNNING) /* it left unseen: that time stays unexplained */
 		count_lost(LOST_SWITCH_UNSEEN);
 	else
@@ -300,7 +307,7 @@ static __always_inline void gets_cpu(struct thread *t, struct task_struct *task,
 	t->cause = t->on_cpu = CAUSE_RUNNING;
 	t->woken_ns = 0;
 	t->at_ns = t->piece.until_ns = now;
-	t->steal_ns = steal_clock(task);
+	t->steal_ns = steal_now;
 	note_helpers(t); /* while it was off the CPU its mark cannot have changed */
 }
 
@@ -317,12 +324,12 @@ static __always_inline u64 got_cpu_unseen(struct thread *t, struct cpu *cpu, u64
 }
 
 /* Whether the books know that the thread is on the CPU. If it has none yet, they begin now. */
-static __always_inline bool is_running(struct thread *t, struct task_struct *task, u64 now)
+static __always_inline bool is_running(struct thread *t, struct task_struct *task, u64 now,
+				       u64 steal_now)
 {
 	if (t->at_ns)
 		return t->cause == CAUSE_RUNNING && !t->settling;
-	begin_books(t, task, now);
-	t->steal_ns = steal_clock(task);
+	begin_books(t, task, now, steal_now);
 	return false;
 }
 

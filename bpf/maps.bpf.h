@@ -83,7 +83,7 @@ struct cpu {
 	u64 irq_from_ns; /* the last interrupt of a tracked thread */
 	u64 irq_until_ns;
 	u64 quota_hit_ns;    /* when a thread last left because its group's quota was used up, */
-	u64 rt_limit_hit_ns; /* or the real-time budget; while `waiting` only */
+	u64 rt_limit_hit_ns; /* or the real-time budget */
 	struct run runs[NR_RUNS];
 } __attribute__((aligned(64)));
 

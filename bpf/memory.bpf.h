@@ -30,7 +30,7 @@ static __always_inline void settle_here(struct thread *t, struct task_struct *ta
 	t->settling = true;
 	barrier();
 	if (t->at_ns && t->cause == CAUSE_RUNNING)
-		settle(t, task, bpf_ktime_get_ns());
+		settle(t, task, bpf_ktime_get_ns(), steal_clock(task));
 	barrier();
 	t->settling = false;
 }

@@ -141,7 +141,7 @@ static __always_inline u64 unseen_ns(const struct pulse *pulse)
 /* Books the stall of the CPU on the thread that was on it, and returns the step that has it. If it
  * stood still inside of the interrupt, that counts as if the interrupt had begun later. */
 static __always_inline u64 charge_stall(struct thread *t, struct task_struct *task, struct cpu *cpu,
-					const struct pulse *pulse, u64 lost_ns)
+					const struct pulse *pulse, u64 steal_now, u64 lost_ns)
 {
 	u64 until_ns = cpu->irq_ns ? cpu->irq_ns : pulse->end_ns, step = t->piece.step;
 
@@ -149,10 +149,10 @@ static __always_inline u64 charge_stall(struct thread *t, struct task_struct *ta
 		until_ns = until_ns + lost_ns < pulse->end_ns ? until_ns + lost_ns : pulse->end_ns;
 		cpu->irq_ns = until_ns;
 	}
-	if (!is_running(t, task, until_ns))
+	if (!is_running(t, task, until_ns, steal_now))
 		return step;
 	t->stall_ns = lost_ns;
-	settle(t, task, until_ns);
+	settle(t, task, until_ns, steal_now);
 	count_deschedule(t, CAUSE_STALL, lost_ns, pulse->end_ns, NULL);
 	return t->piece.ns[CAUSE_STALL] >= lost_ns / 2 ? t->piece.step : step;
 }
@@ -201,7 +201,7 @@ static __always_inline int timer_expired(void)
 	if (late_ns >= told_ns + stall_ns) {
 		struct thread *t = thread_of(task);
 		u64 lost_ns = late_ns + unseen_ns(pulse) - told_ns;
-		u64 step = t ? charge_stall(t, task, cpu, pulse, lost_ns) : 0;
+		u64 step = t ? charge_stall(t, task, cpu, pulse, steal_now, lost_ns) : 0;
 		tell_stall(pulse, task, t, step, stolen_ns, lost_ns);
 	} else if (late_ns > told_ns) {
 		pulse->late_ns += late_ns - told_ns;

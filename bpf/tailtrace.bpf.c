@@ -20,10 +20,10 @@
 char LICENSE[] SEC("license") = "GPL";
 
 static __always_inline void leaves_cpu(struct thread *t, struct task_struct *prev, bool runnable,
-				       u32 state, enum cause limit, u64 now)
+				       u32 state, enum cause limit, u64 now, u64 steal_now)
 {
-	if (is_running(t, prev, now))
-		settle(t, prev, now);
+	if (is_running(t, prev, now, steal_now))
+		settle(t, prev, now, steal_now);
 	t->piece.switches++;
 	if (!runnable) {
 		t->syscall = blocked_syscall(prev);
@@ -62,22 +62,21 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 	barrier_var(is_coming);
 	if (!cpu || !(is_leaving || is_coming || cpu->waiting))
 		return 0;
-	u64 now = bpf_ktime_get_ns();
+	u64 now = bpf_ktime_get_ns(), steal_now = steal_clock(next);
 	if (leaving && leaving->at_ns && leaving->cause != CAUSE_RUNNING)
-		gets_cpu(leaving, prev, cpu, got_cpu_unseen(leaving, cpu, now));
+		gets_cpu(leaving, prev, cpu, got_cpu_unseen(leaving, cpu, now), steal_now);
+	if (cpu->waiting)
+		record_run(cpu, prev, now);
 	/* The state captured at the switch, because a waker may have changed it since. A thread
 	 * that was preempted on its way to sleep is preempted, whatever it says. */
 	u32 state = has_prev_state ? (u32)ctx[3] : prev->__state;
 	bool runnable = ctx[0] || !state;
 	enum cause limit = runnable ? limit_that_stops(prev, next) : NO_LIMIT;
-	if (cpu->waiting) {
-		record_run(cpu, prev, now);
-		note_limit(cpu, limit, now);
-	}
+	note_limit(cpu, limit, now);
 	if (leaving)
-		leaves_cpu(leaving, prev, runnable, state, limit, now);
+		leaves_cpu(leaving, prev, runnable, state, limit, now, steal_now);
 	if (coming)
-		gets_cpu(coming, next, cpu, now);
+		gets_cpu(coming, next, cpu, now, steal_now);
 	return 0;
 }
 
@@ -144,11 +143,11 @@ static __always_inline int irq_ends(void)
 
 	if (!cpu || !cpu->irq_ns)
 		return 0;
-	u64 now = bpf_ktime_get_ns(), began_ns = cpu->irq_ns;
+	u64 now = bpf_ktime_get_ns(), steal_now = steal_clock(task), began_ns = cpu->irq_ns;
 	cpu->irq_ns = 0;
-	if (!is_running(t, task, began_ns))
+	if (!is_running(t, task, began_ns, steal_now))
 		return 0;
-	settle(t, task, began_ns);
+	settle(t, task, began_ns, steal_now);
 	book(t, CAUSE_IRQ, since(began_ns, now));
 	t->at_ns = t->piece.until_ns = now;
 	cpu->irq_from_ns = began_ns;
@@ -163,9 +162,9 @@ static __always_inline int softirq(enum cause from_here_on)
 
 	if (!t)
 		return 0;
-	u64 now = bpf_ktime_get_ns();
-	if (is_running(t, task, now))
-		settle(t, task, now);
+	u64 now = bpf_ktime_get_ns(), steal_now = steal_clock(task);
+	if (is_running(t, task, now, steal_now))
+		settle(t, task, now, steal_now);
 	t->on_cpu = from_here_on;
 	return 0;
 }

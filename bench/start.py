@@ -20,6 +20,7 @@ _PROGRAM = """
 import time
 began = time.perf_counter()
 import tracer.cli
+from tracer.cli.commands import run
 from tracer.agent.agent import Agent
 from tracer.config import Config
 imported = time.perf_counter()

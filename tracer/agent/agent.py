@@ -23,23 +23,20 @@ from tracer import catalog
 from tracer.agent.about import recorded_machine
 from tracer.agent.answers import of_doctor, of_memory
 from tracer.agent.expiry import Expiry
+from tracer.agent.kernel_side import capabilities, kernel_side
 from tracer.agent.memory import Memory
 from tracer.agent.naming import RunnerNames
 from tracer.agent.own import by_name, machine_families, own_families
 from tracer.agent.pages import Pages
 from tracer.config import Config
 from tracer.host.machine import Machine
-from tracer.judge import locality
-from tracer.kernel.btf import Btf, wire
-from tracer.kernel.hooks import plan
-from tracer.kernel.trace import KernelTrace
+from tracer.kernel.btf import wire
 from tracer.ledger.costop import CoStops
 from tracer.ledger.families import families
 from tracer.ledger.join import Join
 from tracer.ledger.labels import Labels
 from tracer.ledger.summary import Summary, summarise
 from tracer.ledger.totals import Totals
-from tracer.memory.accesses import remote_accesses
 from tracer.model import Capability, Family, Names, Records, Steps, Target, join_records, take_rows
 from tracer.record.increments import Increments
 from tracer.record.meta import MachineKind, Meta
@@ -75,15 +72,8 @@ class Agent:
         self._config = config
         self._observe, self._observe_outliers = observe, observe_outliers
         self._here = Machine.read()
-        self._plan = plan(Btf.of_kernel(), locality.doubt(self._here))
+        self._kernel = kernel_side(config, self._here)
         self._slots = Labels(config.tenants.max)
-        self._kernel = KernelTrace(
-            self._plan,
-            tenant_slots=config.tenants.max + 1,
-            outlier_ns=int(config.outlier_ms * 1e6),
-            stall_ns=int(config.stall_ms * 1e6),
-            probe_hz=config.stall_probe_hz,
-        )
         self._pods = PodWatch(config.kubelet)
         self._processes = Processes(config, pods=self._pods)
         self._machine = recorded_machine(self._here)
@@ -94,19 +84,14 @@ class Agent:
 
     @property
     def capabilities(self) -> tuple[Capability, ...]:
-        return (
-            *self._planned(),
-            self.memory.capability,
-            remote_accesses(),
-            *self._pods.capabilities,
-        )
+        return capabilities(self._planned(), self.memory.capability, self._pods)
 
     def _planned(self) -> Iterator[Capability]:
         """A steal clock that had told of nothing at the start may do so since."""
         is_told = "steal" not in self._totals.cannot_tell
-        for each in self._plan.capabilities:
+        for each in self._kernel.plan.capabilities:
             seen = each.name == "steal" and is_told
-            yield Capability("steal", self._plan.steal_source) if seen else each
+            yield Capability("steal", self._kernel.plan.steal_source) if seen else each
 
     @property
     def names(self) -> Names:
@@ -156,7 +141,7 @@ class Agent:
         figures |= {event.capability for event in catalog.EVENTS}
         return {
             each.name: each.reason
-            for each in self._plan.capabilities
+            for each in self._kernel.plan.capabilities
             if each.name in figures and not each.available
         }
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
+from tracer.agent.kernel_side import kernel_side
 from tracer.agent.pages import Pages
 from tracer.config import Config
 from tracer.errors import UnavailableError
 from tracer.host.counters import of_threads
+from tracer.host.machine import Machine
 from tracer.judge.books import ThreadBooks, of_thread
-from tracer.kernel.btf import Btf
-from tracer.kernel.hooks import plan
-from tracer.kernel.trace import KernelTrace
 from tracer.ledger.labels import Labels
 from tracer.model import join_records
 from tracer.targets.processes import Processes
@@ -28,8 +27,7 @@ def audit(
 
     Raises UnavailableError without any target.
     """
-    outlier_ns = int(config.outlier_ms * 1e6)
-    with KernelTrace(plan(Btf.of_kernel()), config.tenants.max + 1, outlier_ns) as kernel:
+    with kernel_side(config, Machine.read()) as kernel:
         pages = Pages(kernel, Labels(config.tenants.max))
         pages.follow(processes.scan())
         targets = list(pages.targets.values())

@@ -11,14 +11,14 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from tracer.cli.options import parser
+from tracer.cli.parser import parse
 from tracer.errors import TailtraceError, UnavailableError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="tailtrace: %(message)s")
     try:
-        arguments = parser().parse_args(argv)
+        arguments = parse(sys.argv[1:] if argv is None else argv)
         code: int = arguments.command(arguments)
     except TailtraceError as e:
         print(f"tailtrace: {e}", file=sys.stderr)

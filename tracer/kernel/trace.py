@@ -51,7 +51,7 @@ class KernelTrace:
         :param stall_ns: a hard timer that expires so late tells of a stall
         :param probe_hz: how often a timer of our own expires on each CPU; 0: none does
         """
-        self._plan, self._probe_hz = plan, probe_hz
+        self.plan, self._probe_hz = plan, probe_hz
         self._probes: list[int] = []
         limits = wire().enum("limits")
         self._histograms_shape = (tenant_slots, limits["HIST_CAUSES"], limits["HIST_STRIDE"])
@@ -77,7 +77,7 @@ class KernelTrace:
         with ExitStack() as undo:
             undo.callback(self._close)
             self._object.load()
-            self._object.attach(self._plan.programs)
+            self._object.attach(self.plan.programs)
             self._map()
             self._start_probes()
             undo.pop_all()
@@ -185,7 +185,7 @@ class KernelTrace:
         dtype = self._info_dtype
         return {
             name: np.frombuffer(self._object.program_info(name, dtype.itemsize), dtype)[0]
-            for name in self._plan.programs
+            for name in self.plan.programs
         }
 
     @cached_property

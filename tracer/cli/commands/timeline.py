@@ -1,4 +1,9 @@
-"""``tailtrace timeline``: what was traced, drawn by thread and CPU."""
+"""
+Draw steps, causes, long deschedules and stalls by thread and CPU, for https://ui.perfetto.dev.
+
+Traces until interrupted or for --duration seconds; or draws what a recording has of single
+steps, the slowest ones.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,7 @@ from numpy.typing import NDArray
 from exporters.perfetto import PerfettoTrace
 from tracer.agent.agent import Agent
 from tracer.cli.console import print_json, say, settings_of, until
+from tracer.cli.options import Parser, add_config, add_duration, add_output, add_recording
 from tracer.ledger.spans import Drawing
 from tracer.model import Records, Steps, join_records
 from tracer.record.recording import Recording
@@ -19,13 +25,14 @@ from tracer.record.recording import Recording
 _OUTLIER_MS = 0.1  # deschedules are drawn from this long on
 
 
-def timeline(arguments: argparse.Namespace) -> int:
-    """
-    Draw steps, causes, long deschedules and stalls by thread and CPU, for https://ui.perfetto.dev.
+def add_options(sub: Parser) -> None:
+    add_config(sub)
+    add_recording(sub, "instead of what goes on now")
+    add_output(sub)
+    add_duration(sub)
 
-    Traces until interrupted or for --duration seconds; or draws what a recording has of single
-    steps, the slowest ones.
-    """
+
+def main(arguments: argparse.Namespace) -> int:
     drawn, left_out = (_recorded if arguments.recording else _live)(arguments)
     if arguments.json:
         print_json({"drawn": drawn, "left_out": left_out})

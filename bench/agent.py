@@ -42,7 +42,7 @@ _PARTS = {  # function -> the module it is in
     "read": "agent.py",
     "join": "agent.py",
     "scan": "processes.py",
-    "publish": "prometheus.py",
+    "publish": "publishing.py",
 }
 
 

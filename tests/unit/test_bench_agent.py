@@ -52,7 +52,7 @@ def test_cpu_time_is_a_share_of_one_core():
 
 def test_shares_are_of_the_time_that_the_agent_did_not_sleep():
     modules = {
-        "prometheus.py": "def publish(): sum(range(100_000))",
+        "publishing.py": "def publish(): sum(range(100_000))",
         "processes.py": "def scan(): sum(range(100_000))",
         "agent.py": """
 import time

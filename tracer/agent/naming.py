@@ -5,6 +5,7 @@ Names for what the kernel side knows by number: tenants by slot, runners by thre
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -29,8 +30,14 @@ class RunnerNames:
         return [self._name(runner) for runner in runners]
 
     def _name(self, runner: np.void) -> str:
-        pool = pool_of(visible(runner["comm"]))
+        pool = _pool(runner["comm"])
         target = self._target_of(int(runner["tgid"]))
         if target:
             return target.tenant if pool == pool_of(target.name) else f"{target.tenant}/{pool}"
         return self._cgroups.name_of(int(runner["cgroup_id"])) or pool
+
+
+@lru_cache(maxsize=1024)
+def _pool(comm: bytes) -> str:
+    """The same threads are named over and over."""
+    return pool_of(visible(comm))

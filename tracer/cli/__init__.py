@@ -7,12 +7,16 @@ Exit codes: 0 yes, 1 no, 2 usage or configuration, 3 cannot be told here.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
 
 from tracer.cli.parser import parse
 from tracer.errors import TailtraceError, UnavailableError
+
+# Before numpy is imported: nothing here multiplies matrices, and a thread for each CPU takes time.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -45,12 +45,12 @@ def add(totals: Totals, labels: Labels, count: float) -> None:
 
 def families(totals: Totals) -> Iterator[Family]:
     """By tenant, in steps and out of them. What is not counted here has no row."""
-    by_tenant = _by_tenant(totals)
+    by_tenant, cannot_tell = _by_tenant(totals), totals.cannot_tell
     for metric in dict.fromkeys(event.metric for event in EVENTS):
         told = [
             (at, event.kind)
             for at, event in enumerate(EVENTS)
-            if event.metric is metric and event.capability not in totals.cannot_tell
+            if event.metric is metric and event.capability not in cannot_tell
         ]
         yield Family(
             metric,

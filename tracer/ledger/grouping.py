@@ -25,6 +25,13 @@ def group(*keys: NDArray[np.generic]) -> tuple[Positions, Positions]:
     return order, np.flatnonzero(begins)
 
 
+def add_rows(table: NDArray[np.float64], row: NDArray[np.integer], values: NDArray[Any]) -> None:
+    """``np.add.at(table, row, values)`` of values (n, k), which takes that four times as long."""
+    order, first = group(row)
+    if len(order):
+        table[row[order[first]]] += np.add.reduceat(values[order], first, axis=0)
+
+
 def largest_of_each(size: NDArray[np.signedinteger], most: int, *keys: NDArray[Any]) -> Positions:
     """Of each group of equal keys the rows with the largest sizes, largest first."""
     order: Positions = np.lexsort((-size, *keys[::-1]))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tracer.catalog import CAUSES, DESCHEDULES, EVENTS
 from tracer.ledger.blame import Blame, NameRunners
 from tracer.ledger.books import CAUSE_AT
+from tracer.ledger.grouping import add_rows
 from tracer.ledger.histogram import BUCKETS
 from tracer.ledger.labels import Labels
 from tracer.ledger.longest import LongestWaits
@@ -35,8 +36,8 @@ def unseen(cannot_tell: Mapping[str, str], seconds: NDArray[np.float64]) -> dict
     Without the causes that have time in the (n, c) seconds: one that was seen can be told, though
     nobody knew at the start. A steal clock looks like none until something is stolen.
     """
-    seen = {cause for cause, at in CAUSE_AT.items() if seconds[:, at].any()}
-    return {name: why for name, why in cannot_tell.items() if name not in seen}
+    seen = np.flatnonzero(seconds.any(axis=0)).tolist()
+    return {name: why for name, why in cannot_tell.items() if CAUSE_AT.get(name) not in seen}
 
 
 class Totals:
@@ -163,8 +164,8 @@ class Totals:
     def add_outside(self, pieces: Records, tenant: NDArray[np.int32]) -> None:
         """``struct piece`` (n,) in no step, and the tenants (n,) whose threads these were."""
         victim, ns = self._tenants(tenant), pieces["ns"].astype(np.int64)
-        np.add.at(self.outside_seconds, victim, ns / 1e9)
-        np.add.at(self.outside_events, victim, pieces["events"])
+        add_rows(self.outside_seconds, victim, ns / 1e9)
+        add_rows(self.outside_events, victim, pieces["events"])
         everything = np.ones((len(pieces), 1))
         rest = pieces["blame_rest_ns"].astype(np.int64)
         self.blame.add(victim[:, None], everything, ns, pieces["aggressors"], rest)
@@ -215,9 +216,9 @@ class Totals:
         step, column = np.nonzero(row_of_share >= 0)
         row, share = row_of_share[step, column], steps.share[step, column]
         # A counter cannot fall: a negative remainder is counted as lost instead.
-        np.add.at(self.seconds, row, share[:, None] * np.maximum(steps.ns[step], 0) / 1e9)
+        add_rows(self.seconds, row, share[:, None] * np.maximum(steps.ns[step], 0) / 1e9)
         np.add.at(self.helper_seconds, row, share * steps.helper_wait_ns[step] / 1e9)
-        np.add.at(self.events, row, share[:, None] * steps.events[step])
+        add_rows(self.events, row, share[:, None] * steps.events[step])
         self.is_stage[row[steps.parent[step] != 0]] = True
 
     def _add_profile(self, steps: Steps, row_of_share: NDArray[np.int64], now_ns: int) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,19 +17,8 @@ from tracer.kernel.btf import Btf
 from tracer.kernel.hooks import plan
 from tracer.kernel.trace import KernelTrace
 
-HERE = Path(__file__).parent
 PTMX_MAJOR = 5
 """A device that every machine has stands for the accelerators, in the victim ``device``."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """
-    These tests hold two clocks against each other to 1 %, on machines that others use, too. One
-    that fails is asked again, twice at most; the summary tells which.
-    """
-    for item in items:
-        if item.path.parent == HERE:
-            item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=3))
 
 
 @pytest.fixture

@@ -66,9 +66,15 @@ class Browser:
         x, y = element.size["width"] // 2 - right, top - element.size["height"] // 2
         ActionChains(self.driver).move_to_element_with_offset(element, x, y).perform()
 
-    def complaints(self) -> list[str]:
-        """Since the last call: errors, warnings and what the security policy stopped."""
-        return [entry["message"] for entry in self.driver.get_log("browser")]
+    def complaints(self, unreachable: bool = False) -> list[str]:
+        """
+        Since the last call: errors, warnings and what the security policy stopped.
+
+        :param unreachable: the server is gone, and what could not be loaded is no complaint
+        """
+        expected = "network" if unreachable else None
+        log = self.driver.get_log("browser")
+        return [entry["message"] for entry in log if entry["source"] != expected]
 
     def accessibility_problems(self) -> list[str]:
         """Of the page as it is now, by axe-core."""

@@ -135,6 +135,7 @@ def test_the_ring_keeps_the_last_of_many(c_engine):
 
 THREADS = """
 #include <pthread.h>
+#include <sched.h>
 static volatile int stop;
 static void *work(void *name)
 {
@@ -147,7 +148,9 @@ static void *work(void *name)
 	sample = stepmark_kind(kind);
 	while (!stop) {
 		stepmark_begin(decode, tenant);
+		sched_yield(); /* be found in the step, and in its stage, on a busy machine, too */
 		stepmark_begin(sample, 0);
+		sched_yield();
 		stepmark_end();
 		stepmark_end();
 	}

@@ -74,8 +74,6 @@ def command_line(kernel: Kernel, shape: Shape, run: Path) -> list[str]:
         *("vng", "--run", str(kernel.image), "--disable-kvm", "--force-9p", "--verbose"),
         *("--user", "root", "--cwd", str(CHECKOUT)),
         *("--cpus", shape.cpus, "--memory", shape.memory, *nodes),
-        # The guest itself brings the others up, when nothing patches the kernel's code any more.
-        *("--append", "maxcpus=1"),
         # A kernel that is broken ends, with its last words on the console.
         *("--append", "oops=panic softlockup_panic=1"),
         # Reading any other clock takes the emulator's one big lock: a virtual CPU that is stopped

@@ -27,7 +27,6 @@ _MOUNTS = {
     "/var/tmp": ("ext4", "/dev/vda"),
 }
 _CONTROLLERS = Path("/sys/fs/cgroup/cgroup.subtree_control")
-_CPUS = Path("/sys/devices/system/cpu")
 _TRACING = Path("/sys/kernel/tracing")
 _OBJECTS = Path(__file__).parents[1] / "tracer/kernel/objects"
 
@@ -54,13 +53,11 @@ def _set_up() -> None:
             subprocess.run(("mount", "-t", kind, what, point), check=True)
     _CONTROLLERS.write_text("+cpu")
     _patch_tracepoints()
-    for cpu in _CPUS.glob("cpu[1-9]*"):
-        (cpu / "online").write_text("1")
 
 
 def _patch_tracepoints() -> None:
     """
-    Once, while there is one CPU: the emulator does not always see code change below a second one.
+    Once, while nothing else goes on: the emulator does not always see code change below a CPU.
 
     A kernel patches a tracepoint's code for its first and its second user, not for a third
     (tracepoint_add_func() in kernel/tracepoint.c). Two tracers that write nothing are those.

@@ -192,7 +192,7 @@ def fault(megabytes: str) -> Work:
 def huge_pages(megabytes: str, times: str) -> Work:
     """Touch huge pages that the kernel has to clear; report the ns that it took."""
     size = int(megabytes) << 20
-    mapped = mmap.mmap(-1, size)
+    mapped = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     mapped.madvise(mmap.MADV_HUGEPAGE)
 
     def work() -> int:

@@ -86,8 +86,9 @@ check: setup ## formats, types, import contracts
 	$(BIN)/clang-format --dry-run -Werror bpf/*.h bpf/*.c stepmark/stepmark/include/*.h
 
 .PHONY: test
-test: check ## the whole test suite but the lab, kernel tests included
-	KERNEL_TESTS=1 $(BIN)/pytest -m 'not lab'
+test: check ## the whole test suite, on this kernel and on others in virtual machines
+	@$(call debian,$(LAB_PACKAGES))
+	KERNEL_TESTS=1 $(BIN)/pytest -m 'not lab or kernels'
 
 .PHONY: bench
 bench: setup ## what it costs, beside budgets and peers; writes docs/bench.md
@@ -95,7 +96,7 @@ bench: setup ## what it costs, beside budgets and peers; writes docs/bench.md
 	$(BIN)/python -m bench
 
 .PHONY: lab
-lab: setup ## test on other kernels in virtual machines; KERNEL=6.12 on one, TEST=... only that
+lab: setup ## everything that is tested in virtual machines; KERNEL=6.12 in one, TEST=... only that
 	@$(call debian,$(LAB_PACKAGES))
 ifdef TEST
 	$(BIN)/python -m lab run $(or $(KERNEL),6.12) -- $(BIN)/pytest -p no:cacheprovider $(TEST)

@@ -9,7 +9,7 @@ import pytest
 from lab import kernels, matrix
 from lab.examination import CHECK, Examination, examine
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.kernels]
 
 
 PROVOKED = {

@@ -28,6 +28,7 @@ class Observer:
     def drain(self) -> None:
         """Make room in the rings. Call it while a program runs that has much to tell."""
         self._pieces.append(self.kernel.pieces())
+        self.kernel.stalls()  # their time is in the pieces
 
     def pieces(self, tid: int | None = None) -> Records:
         """All pieces so far, of one thread or of all."""

@@ -84,6 +84,24 @@ def starve(guest: Guest, processors: int, seconds: float) -> Interval:
     return _take_away(guest, "starve", guest.cpu_threads, seconds, take=confine, give_back=release)
 
 
+@contextmanager
+def ahead_of_other_load(guest: Guest) -> Iterator[None]:
+    """
+    The emulator's CPUs, ahead of them its threads that deliver the timers, and ahead of all this
+    process, which times the stalls. Else this machine's scheduler takes CPUs away, too, and nobody
+    writes that down.
+    """
+    cpus = guest.cpu_threads.values()
+    for thread in guest.emulator.threads():
+        priority = 1 if thread.id in cpus else 2
+        os.sched_setscheduler(thread.id, os.SCHED_RR, os.sched_param(priority))
+    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(3))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
 def write_truth(path: Path, intervals: Sequence[Interval]) -> None:
     """The file that tests compare with: JSON, the fields of Interval."""
     truth = {"clock": "guest CLOCK_MONOTONIC", "intervals": [asdict(i) for i in intervals]}

@@ -16,7 +16,7 @@ from dashboards.panels import (
     over_time,
     page,
 )
-from dashboards.promql import rate, selector, sum_by, top
+from dashboards.promql import rate, selector, sum_by, top, without_stages
 from dashboards.rules import P999_BY_CAUSE
 from tracer.catalog import (
     DESCHEDULE,
@@ -43,12 +43,12 @@ def dashboard() -> Dashboard:
         [node_choice()],
         [
             heat_map("Deschedules", DESCHEDULE.help, SECONDS, _sum(["le"], DESCHEDULE, "bucket")),
-            heat_map("Steps", STEP_ELAPSED.help, SECONDS, _sum(["le"], STEP_ELAPSED, "bucket")),
+            heat_map("Steps", STEP_ELAPSED.help, SECONDS, _of_steps("le", STEP_ELAPSED, "bucket")),
             over_time(
                 "Where step time goes",
                 STEP_SECONDS.help + " Mean number of steps in each state.",
                 NUMBER,
-                ("{{cause}}", _sum(["cause"], STEP_SECONDS)),
+                ("{{cause}}", _of_steps("cause", STEP_SECONDS)),
                 stacked=True,
             ),
             over_time(
@@ -118,6 +118,10 @@ def _allocated(counters: str = "other|local") -> str:
 
 def _sum(labels: list[str], metric: Metric, part: str = "") -> str:
     return sum_by(labels, rate(metric, WINDOW, part, CHOSEN_NODES))
+
+
+def _of_steps(label: str, metric: Metric, part: str = "") -> str:
+    return sum_by([label], without_stages(rate(metric, WINDOW, part, CHOSEN_NODES)))
 
 
 def _each(total: Metric, number: Metric) -> str:

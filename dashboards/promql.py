@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from tracer.catalog import Metric, Type
+from tracer.catalog import STEP_IS_STAGE, Metric, Type
 
 
 def selector(metric: Metric, part: str = "", matchers: str = "") -> str:
@@ -19,6 +19,11 @@ def rate(metric: Metric, window: str, part: str = "", matchers: str = "", offset
     """Growth in a second; with an offset, as it was so long ago."""
     ago = f" offset {offset}" if offset else ""
     return f"rate({selector(metric, part, matchers)}[{window}]{ago})"
+
+
+def without_stages(expression: str) -> str:
+    """Of series by tenant and step those of whole steps, so that a sum has nothing twice."""
+    return f"({expression} unless on (instance, tenant, step) ({STEP_IS_STAGE.name} == 1))"
 
 
 def quantile(q: float, buckets: str) -> str:

@@ -256,6 +256,12 @@ STEP_SECONDS = Metric(
     ("tenant", "step", "cause"),
     "Wall time of inference steps by cause. Stages are in their steps, and have rows of their own.",
 )
+STEP_IS_STAGE = Metric(
+    "tailtrace_step_is_stage",
+    Type.GAUGE,
+    ("tenant", "step"),
+    "1 for a kind of step that is a stage of another, else 0.",
+)
 BLAME = Metric(
     "tailtrace_blame_seconds_total",
     Type.COUNTER,

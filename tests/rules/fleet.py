@@ -16,6 +16,7 @@ from tracer.catalog import (
     PROBE_AVAILABLE,
     SELF_CPU,
     STEP_ELAPSED,
+    STEP_IS_STAGE,
     STEP_SECONDS,
 )
 from tracer.ledger.histogram import EDGES_SECONDS
@@ -40,6 +41,8 @@ class Agent:
 
     elapsed: list[np.ndarray] = field(default_factory=list)
     deschedules: list[np.ndarray] = field(default_factory=list)
+    sampling: list[np.ndarray] = field(default_factory=list)
+    """Of each step the stage that depends on what is sampled: a natural tail."""
 
     def scrapes(self) -> Iterator[str]:
         """Lines by scrape, without the time."""
@@ -55,12 +58,17 @@ class Agent:
         steps = np.concatenate([[], *self.elapsed])
         waits = np.concatenate([[], *self.deschedules])
         chat = f'tenant="chat",{self.labels}'
-        decode = f'step="decode",{chat}'
+        decode, sample = (f'step="{step}",{chat}' for step in ("decode", "sample"))
+        sampling = np.concatenate([[], *self.sampling])
         return [
             *_histogram(STEP_ELAPSED.name, decode, steps),
+            *_histogram(STEP_ELAPSED.name, sample, sampling),
+            f"{STEP_IS_STAGE.name}{{{decode}}} 0",
+            f"{STEP_IS_STAGE.name}{{{sample}}} 1",
             *_histogram(DESCHEDULE.name, f'cause="steal",{chat}', waits),
             f'{STEP_SECONDS.name}{{cause="running",{decode}}} {steps.sum() - waits.sum()}',
             f'{STEP_SECONDS.name}{{cause="steal",{decode}}} {waits.sum()}',
+            f'{STEP_SECONDS.name}{{cause="running",{sample}}} {sampling.sum()}',
             f'{LOST.name}{{reason="mark_torn",{self.labels}}} 0',
             f"{SELF_CPU.name}{{{self.labels}}} {at / 100}",
             f"{MACHINE.name}{{{self.machine},{self.labels}}} 1",
@@ -73,6 +81,7 @@ class Agent:
         waits = np.where(stalled, self.rng.uniform(0.02, 0.08, n), self.rng.uniform(4e-5, 4e-4, n))
         self.deschedules.append(waits)
         self.elapsed.append(self.rng.normal(0.010, 0.0002, n) + waits)
+        self.sampling.append(self.rng.lognormal(np.log(0.001), 0.6, n))
 
 
 def _histogram(name: str, labels: str, observed: np.ndarray) -> Iterator[str]:

@@ -16,6 +16,7 @@ from tracer.catalog import (
     LOSSES,
     METRICS,
     SCOPES,
+    STEP_IS_STAGE,
     Metric,
     Type,
 )
@@ -57,6 +58,8 @@ def _family(metric: Metric, seconds: float) -> Family:
     rows = list(product(*(LABEL_VALUES[label] for label in metric.labels)))
     if metric is DESCHEDULE:
         rows = [row for row in rows if row[1] in DESCHEDULES]
+    if metric is STEP_IS_STAGE:
+        return Family(metric, {row: float(row[1] == "prefill") for row in rows})
     if metric.type is not Type.HISTOGRAM:
         each = 1.0 if metric.type is Type.GAUGE else 0.5 * seconds
         return Family(metric, dict.fromkeys(rows, each))

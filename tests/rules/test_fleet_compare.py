@@ -94,6 +94,18 @@ def test_a_fleet_that_got_rid_of_its_stalls_passes(compare, url, agents):
         assert found["step_mean"][side]["observations"] == pytest.approx(len(steps), rel=0.01)
 
 
+def test_stages_are_in_their_steps_and_not_judged_by_themselves(compare, url, agents):
+    _, verdict, _ = compare(url, *RANGES, "--selector", 'cluster="a"')
+
+    after = agents["a after"]
+    steps = np.concatenate(after.elapsed)
+    assert {finding["step"] for finding in verdict["findings"]} == {"", "decode"}
+    assert verdict["after"]["steps"] == pytest.approx(len(steps), rel=0.01)
+    per_step = {cause["name"]: cause["after"] for cause in verdict["causes"] if cause["after"]}
+    waits = np.concatenate(after.deschedules)
+    assert per_step["running"]["value"] == pytest.approx((steps - waits).mean(), rel=0.01)
+
+
 def test_a_fleet_with_stalls_compared_with_itself_fails(compare, url):
     ranges = ["--before", RANGES[1], "--after", RANGES[1]]
 

@@ -216,6 +216,14 @@ def test_kinds_beyond_the_cap_are_other(totals, names):
     assert len(names.kinds) - MAX_KINDS == elapsed["chat", "other"].counts.sum()
 
 
+def test_which_kinds_are_stages_of_others_is_told(totals):
+    totals.add_steps(steps([10]), S)
+    totals.add_steps(steps([4], kind=1, parent=1), S)
+
+    of_kind = {step: stage for (_, step), stage in rows(totals, catalog.STEP_IS_STAGE).items()}
+    assert of_kind == {"decode": 0, "prefill": 1}
+
+
 def test_a_counter_never_falls_and_the_overlap_is_counted(totals):
     totals.add_steps(steps([10], sleep=11, running=0, unexplained=-1), S)
 

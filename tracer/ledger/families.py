@@ -41,6 +41,10 @@ def families(totals: Totals, now_ns: int, unix_seconds: float) -> Iterator[Famil
         },
     )
     yield Family(
+        catalog.STEP_IS_STAGE,
+        {labels: float(totals.is_stage[row]) for labels, row in rows.items()},
+    )
+    yield Family(
         catalog.HELPER_WAIT,
         {labels: float(totals.helper_seconds[row]) for labels, row in rows.items()},
     )

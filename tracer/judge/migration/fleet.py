@@ -2,9 +2,8 @@
 What a fleet observed before and after, from the metrics that its agents export.
 
 The same samples as from recordings, with three differences. Buckets are those of exported
-histograms, two an octave, so a quantile is only known to be in its bucket. Which kinds of steps
-are stages of others is not exported: stages are judged like steps. And a window is as long as it
-takes for several scrapes.
+histograms, two an octave, so a quantile is only known to be in its bucket. A step that served
+several tenants counts for each. And a window is as long as it takes for several scrapes.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from tracer.catalog import CAUSES, Metric
 from tracer.errors import UnavailableError, UsageError
 from tracer.judge.migration.criteria import FLEET_DEFAULTS, Criteria
 from tracer.judge.migration.distribution import Buckets, Distribution
-from tracer.judge.migration.sample import Sample
+from tracer.judge.migration.sample import Pair, Sample
 from tracer.judge.migration.verdict import Verdict, judge
 from tracer.judge.words import count
 from tracer.ledger.books import CAUSE_AT
@@ -111,18 +110,20 @@ class _Fleet:
     def sample(self) -> Sample:
         at = self._windows()
         elapsed = self._distributions(catalog.STEP_ELAPSED, ("tenant", "step"), at)
+        stages = self._stages()
         causes, told = np.zeros((len(at), len(CAUSES))), set[str]()
-        for (cause,), values in self._increase(catalog.STEP_SECONDS.name, ("cause",), at).items():
+        seconds = self._increase(catalog.STEP_SECONDS.name, ("cause",), at, unless=self._is_stage)
+        for (cause,), values in seconds.items():
             if cause in CAUSE_AT:
                 causes[:, CAUSE_AT[cause]] = values
                 told.add(cause)
-        steps = [of.by_window for of in elapsed.values()]
+        steps = [of.by_window for pair, of in elapsed.items() if pair not in stages]
         return Sample(
             meta=self._meta(told),
             seconds=np.full(len(at), float(self.period.window)),
             steps=np.sum([np.zeros(len(at)), *steps], axis=0),
             elapsed={(tenant, step): of for (tenant, step), of in elapsed.items()},
-            stages=set(),
+            stages=stages,
             deschedules=self._by_tenant(catalog.DESCHEDULE, at),
             queue_waits=self._by_tenant(catalog.QUEUE_WAIT, at),
             causes=causes,
@@ -146,6 +147,18 @@ class _Fleet:
                 "range or --window"
             )
         return {end: number for number, end in enumerate(ends)}
+
+    @property
+    def _is_stage(self) -> str:
+        """Of which tenants and kinds, in a window."""
+        name = f"{catalog.STEP_IS_STAGE.name}{self._selected}"
+        return f"max by (tenant, step) (max_over_time({name}[{self.period.window}s])) == 1"
+
+    def _stages(self) -> set[Pair]:
+        return {
+            (series.labels.get("tenant", ""), series.labels.get("step", ""))
+            for series in self._every_window(self._is_stage)
+        }
 
     def _meta(self, told: Collection[str]) -> Meta:
         """What all agents of the period have in common."""
@@ -209,10 +222,16 @@ class _Fleet:
         return bucket
 
     def _increase(
-        self, name: str, by: tuple[str, ...], at: Mapping[int, int]
+        self, name: str, by: tuple[str, ...], at: Mapping[int, int], unless: str = ""
     ) -> dict[tuple[str, ...], NDArray[np.float64]]:
-        """Of all agents together in each window, by these labels."""
+        """
+        Of all agents together in each window, by these labels.
+
+        :param unless: a query that tells tenants and kinds of steps to leave out
+        """
         gained = f"increase({name}{self._selected}[{self.period.window}s])"
+        if unless:
+            gained += f" unless on (tenant, step) ({unless})"
         found: dict[tuple[str, ...], NDArray[np.float64]] = defaultdict(lambda: np.zeros(len(at)))
         for series in self._every_window(f"sum by ({', '.join(by)}) ({gained})"):
             values = found[tuple(series.labels.get(label, "") for label in by)]

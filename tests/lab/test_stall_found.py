@@ -9,11 +9,9 @@ was says nothing up to that; and there are more stalls than were inflicted.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,7 +62,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     command = [sys.executable, "tests/lab/stalled_steps.py"]
     with vm.booted(kernels.fetch("6.12"), "flat-vm", command, directory) as guest:
         guest.wait_for_file("stalls.db.ready", timeout_s=120)
-        with _ahead_of_other_load(guest):
+        with stall.ahead_of_other_load(guest):
             all_cpus = [_paused(guest, ms) for ms in ALL_MS]
             one_cpu = [_paused(guest, ms, CPU) for ms in ONE_MS]
             time.sleep(2)
@@ -79,24 +77,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def _known(truths: Sequence[Interval]) -> list[Interval]:
     return [t for t in truths if t.uncertainty_ns < KNOWN * (t.end_ns - t.start_ns)]
-
-
-@contextmanager
-def _ahead_of_other_load(guest: vm.Guest) -> Iterator[None]:
-    """
-    The emulator's CPUs, ahead of them its threads that deliver the timers, and ahead of all this
-    process, which times the stalls. Else this machine's scheduler takes CPUs away, too, and nobody
-    writes that down.
-    """
-    cpus = guest.cpu_threads.values()
-    for thread in guest.emulator.threads():
-        priority = 1 if thread.id in cpus else 2
-        os.sched_setscheduler(thread.id, os.SCHED_RR, os.sched_param(priority))
-    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(3))
-    try:
-        yield
-    finally:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def _paused(guest: vm.Guest, ms: float, cpu: int | None = None) -> Interval:

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from tracer.cli import main
+from tracer.cli.parser import parse
+
+RANGES = ("--before", "0/3600", "--after", "3600/7200")
 
 
 @pytest.mark.parametrize(
@@ -17,10 +20,18 @@ from tracer.cli import main
         ([], "COMMAND"),
         (["run", "--duration", "soon"], "'soon'"),
         (["run", "--duration", "-1"], "'-1'"),
+        (["run", "--duration", "m"], "'m'"),
+        (["run", "--duration", "9999h"], "'9999h'"),
         (["run", "--colour"], "--colour"),
         (["run", "--config", "/nonexistent.yaml"], "/nonexistent.yaml"),
         (["explain", "first", "a.db"], "'first'"),
         (["explain", "1", "/nonexistent.db"], "/nonexistent.db"),
+        (["compare", "a.db", "b.db", "--window", "60"], "--window goes with --prometheus URL"),
+        (["compare", "a.db", "b.db", "--after-selector", "x"], "--after-selector goes with"),
+        (["compare", "a.db"], "give two recordings"),
+        (["compare", "--prometheus", "node:9090", *RANGES], "node:9090: is no address"),
+        (["compare", "--prometheus", "http://[::1", *RANGES], "http://[::1: is no address"),
+        (["compare", "--prometheus", "http://node:port", *RANGES], "http://node:port: is no"),
     ],
 )
 def test_a_wrong_call_gets_one_line_that_names_it(
@@ -31,6 +42,15 @@ def test_a_wrong_call_gets_one_line_that_names_it(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("tailtrace: ")
     assert named in line
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("1.5", 1.5), ("90s", 90), ("30m", 1800), ("2h", 7200)]
+)
+def test_a_duration_may_be_in_minutes_and_hours(text: str, seconds: float) -> None:
+    arguments = parse(["record", "-o", "before.db", "--duration", text])
+
+    assert arguments.duration == seconds
 
 
 def test_a_wrong_value_in_the_configuration_is_named(

@@ -102,6 +102,11 @@ def test_defaults_can_be_left_out(written):
             "criteria: [{figure: numa_nodes, at_most: 1, tenant: chat}]",
             "criteria[0].tenant is 'chat', must be left out here",
         ),
+        (
+            "criteria: [{figure: numa_nodes, at_least: 4, at_most: 2}]",
+            "criteria[0].at_least is 4.0, must be no more than at_most, 2",
+        ),
+        ("defaults: false", "defaults is False, must be true without criteria"),
         ("confidence: 0.5", "confidence is 0.5, must be 0.9 to 0.9999"),
         ("defaults: maybe", "defaults is 'maybe', must be true or false"),
         ("- 1", "the file is ['1'], must be a mapping of keys to values"),

@@ -93,7 +93,10 @@ def print_answer(recording: Path, command: str, as_json: bool) -> int:
     with Recording.open(recording) as recorded:
         answer = recorded.answers().get(command)
     if answer is None:
-        raise UnavailableError(f"{recording}: has no answer of `tailtrace {command}`")
+        raise UnavailableError(
+            f"{recording}: has no answer of `tailtrace {command}`; `tailtrace check {recording}` "
+            "says what could be told there"
+        )
     if as_json:
         print_json(answer.value)
     else:

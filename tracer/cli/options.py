@@ -7,6 +7,8 @@ from pathlib import Path
 
 Parser = argparse.ArgumentParser
 
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
 
 def add_config(sub: Parser) -> None:
     sub.add_argument("--config", type=Path, metavar="FILE", help="YAML, docs/configuration.md")
@@ -27,14 +29,16 @@ def add_output(sub: Parser) -> None:
 
 
 def add_duration(sub: Parser) -> None:
-    sub.add_argument("--duration", type=seconds, metavar="SECONDS", help="then stop")
+    sub.add_argument("--duration", type=seconds, metavar="TIME", help="then stop: 90, 30m or 2h")
 
 
 def seconds(text: str) -> float:
+    """In seconds, minutes (``m``) or hours (``h``)."""
+    number, unit = (text[:-1], text[-1]) if text.endswith(tuple(_UNIT_SECONDS)) else (text, "s")
     try:
-        value = float(text)
+        value = float(number) * _UNIT_SECONDS[unit]
     except ValueError:
         value = 0.0
     if not 0 < value <= 1e7:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is no time above 0, such as 90, 30m or 2h")
     return value

@@ -33,7 +33,7 @@ examples:
   tailtrace run                          # trace every process that marks its steps, serve metrics
   tailtrace run --duration 30            # the same for 30 s, then print the report
   tailtrace top                          # what is going on now, every 2 s
-  tailtrace record -o before.db --duration 1800
+  tailtrace record -o before.db --duration 30m
   tailtrace report                       # what the agent that runs here has found
   tailtrace explain 979                  # one of its slow steps in full
   tailtrace compare before.db after.db   # did the migration help? exit code 0 yes, 1 no, 3 unsure

@@ -55,8 +55,7 @@ class Prometheus:
         :param url: such as ``http://prometheus:9090``, with the path before ``/api``, if any
         :param timeout: seconds that an answer may take
         """
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if not _is_address(url):
             raise UsageError(f"{url}: is no address of a Prometheus; give http://HOST:PORT")
         self._url, self._timeout = url.rstrip("/"), timeout
 
@@ -131,3 +130,11 @@ class Prometheus:
 
 def _shown(text: Any) -> str:
     return visible(str(text).encode(errors="backslashreplace"), _SHOWN)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urllib.parse.urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # no port, or no address of IPv6
+        return False

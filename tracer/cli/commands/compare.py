@@ -20,25 +20,26 @@ from tracer.judge.migration.verdict import Verdict
 from tracer.record.prometheus import Prometheus
 from tracer.record.recording import Recording
 
+_WINDOW_SECONDS, _ANSWER_SECONDS = 120, 30.0
+_OF_FLEETS = ("before", "after", "selector", "after_selector", "window", "timeout")
+
 
 def add_options(sub: Parser) -> None:
     sub.add_argument("recordings", type=Path, nargs="*", help="BEFORE and AFTER")
     sub.add_argument("--prometheus", metavar="URL", help="compare this server's metrics")
     sub.add_argument("--before", metavar="RANGE", help="START/END of metrics, in ISO 8601")
     sub.add_argument("--after", metavar="RANGE", help="the same, after the migration")
-    sub.add_argument("--selector", default="", help='which agents, as PromQL has it: cluster="a"')
+    sub.add_argument("--selector", help='which agents, as PromQL has it: cluster="a"')
     sub.add_argument("--after-selector", metavar="SELECTOR", help="after, where it is another")
     sub.add_argument(
         "--window",
         type=_whole_seconds,
-        default=120,
         metavar="SECONDS",
         help="several scrapes long; 120 when not given",
     )
     sub.add_argument(
         "--timeout",
         type=seconds,
-        default=30.0,
         metavar="SECONDS",
         help="that an answer may take; 30 when not given",
     )
@@ -62,6 +63,8 @@ def main(arguments: argparse.Namespace) -> int:
 def _of_recordings(arguments: argparse.Namespace, wanted: Criteria) -> Verdict:
     if len(arguments.recordings) != 2:
         raise UsageError("give two recordings, BEFORE and AFTER; or --prometheus URL")
+    if given := [name for name in _OF_FLEETS if getattr(arguments, name) is not None]:
+        raise UsageError(f"--{given[0].replace('_', '-')} goes with --prometheus URL alone")
     before, after = arguments.recordings
     with Recording.open(before) as was, Recording.open(after) as now:
         return compare(was, now, wanted)
@@ -70,10 +73,11 @@ def _of_recordings(arguments: argparse.Namespace, wanted: Criteria) -> Verdict:
 def _of_fleet(arguments: argparse.Namespace, wanted: Criteria) -> Verdict:
     if arguments.recordings or not (arguments.before and arguments.after):
         raise UsageError("--prometheus goes with --before RANGE and --after RANGE alone")
-    window = arguments.window
+    window = arguments.window or _WINDOW_SECONDS
     periods = Period.parse(arguments.before, window), Period.parse(arguments.after, window)
-    selectors = arguments.selector, arguments.after_selector or arguments.selector
-    server = Prometheus(arguments.prometheus, arguments.timeout)
+    selector = arguments.selector or ""
+    selectors = selector, arguments.after_selector or selector
+    server = Prometheus(arguments.prometheus, arguments.timeout or _ANSWER_SECONDS)
     return fleet.compare(server, selectors, periods, wanted)
 
 

@@ -42,6 +42,10 @@ class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         for limit, value in given.items():
             none = limit == "at_most" and value == 0
             require(none or 0 < value < 1e12, limit, value, "above 0")
+        for least, most in (("at_least", "at_most"), ("min_ratio", "max_ratio")):
+            if least in given and most in given:
+                allowed = f"no more than {most}, {given[most]:g}"
+                require(given[least] <= given[most], least, given[least], allowed)
         of = FIGURES[self.figure].of
         require(not self.tenant or of is not Of.MACHINE, "tenant", self.tenant, "left out here")
         require(not self.step or of is Of.PAIR, "step", self.step, "left out here")
@@ -94,6 +98,7 @@ class Criteria(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Falsifying losses per step; as many as the alert about losses bears."""
 
     def __post_init__(self) -> None:
+        require(self.defaults or len(self.criteria) > 0, "defaults", False, "true without criteria")
         require(len(self.criteria) <= 100, "criteria", self.criteria, "100 at most")
         require(0.9 <= self.confidence <= 0.9999, "confidence", self.confidence, "0.9 to 0.9999")
         require(0 <= self.min_share <= 1, "min_share", self.min_share, "0 to 1")

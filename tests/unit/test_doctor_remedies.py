@@ -152,6 +152,25 @@ def test_where_the_hypervisor_carries_the_tail_pinning_cannot_help():
     assert (CANNOT, WORKS, WORKS) == (found[PIN], found[BARE], found[FEWER])
 
 
+@pytest.mark.parametrize(
+    ("preempted", "effect", "said"),
+    [
+        (0, CANNOT, "nothing of this tail is preempted, in the run queue"),
+        (16, CANNOT, "4.0 % at most of this tail is preempted, in the run queue"),
+        (40, WORKS, "; gains at most 40.0 ms"),
+    ],
+)
+def test_what_gains_next_to_nothing_is_in_vain_and_what_works_tells_its_bound(
+    preempted, effect, said
+):
+    machine = Machine.read(*planted("flat_vm"))
+    ranking = ranked(stall=400 - preempted, preempted=preempted)
+
+    lines = in_words(remedies(machine, [], ranking))
+
+    assert [(effect, said)] == [(e, text[-len(said) :]) for e, text in lines if PIN in text]
+
+
 def test_where_a_quota_carries_the_tail_lifting_it_helps_and_pinning_does_not():
     found = effects("two_sockets", [70], ranked(quota=400))
 

@@ -84,13 +84,14 @@ def fewer_cpus(on: Patient) -> Judgement:
         return _without_hypervisor(on)
     if too_large_for_a_socket(on.machine):
         return _works("it then fits a socket, and borrows no cores of a neighbour's")
+    if on.stalls and on.stalls[0].scope == "all":
+        seconds = duration(on.stalls[0].seconds)
+        return _unknown(f"for {seconds} all CPUs stood still at once: none waited for another")
     if waits := [row for row in on.stalls if row.scope in _WAITS_FOR_CORES]:
         seconds = duration(sum(row.seconds for row in waits))
         return _works(
             f"some of its CPUs stood still for {seconds} while others ran: fewer wait less"
         )
-    if on.stalls and on.stalls[0].scope == "all":
-        return _unknown("all of its CPUs stood still at once: they did not wait for each other")
     return _unknown("what else the host runs cannot be seen from in here")
 
 

@@ -11,10 +11,10 @@ from tracer.host.machine import Machine, Workload
 from tracer.judge import effects
 from tracer.judge.effects import Effect, Patient
 from tracer.judge.tiers import Ranking
-from tracer.judge.words import CAUSES
+from tracer.judge.words import CAUSES, duration, percent
 from tracer.ledger.stalls import StallRow
 
-_NOTHING = 0.01  # part of what the tail takes longer that is not worth work
+_IN_VAIN = 0.05  # part of what the tail takes longer that is not worth work
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,11 @@ def _for_this_tail(remedy: Remedy, ranking: Ranking) -> Remedy:
     gain = value_of(remedy.gain_at_most_ns)
     if remedy.effect is not Effect.WORKS or gain is None or ranking.longer_ns <= 0:
         return remedy
-    if gain > _NOTHING * ranking.longer_ns:
+    if gain > _IN_VAIN * ranking.longer_ns:
         return remedy
-    return replace(remedy, effect=Effect.CANNOT, reason=f"nothing of this tail is {_time(remedy)}")
+    part = percent(gain, ranking.longer_ns)
+    share = "nothing" if part == percent(0, 1) else f"{part} at most"
+    return replace(remedy, effect=Effect.CANNOT, reason=f"{share} of this tail is {_time(remedy)}")
 
 
 def _time(remedy: Remedy) -> str:
@@ -104,6 +106,13 @@ def in_words(judged: Sequence[Remedy]) -> Iterator[tuple[Effect, str]]:
         names: dict[str, list[str]] = {}
         for remedy in judged:
             if remedy.effect is effect:
-                names.setdefault(remedy.reason, []).append(remedy.name)
-        for reason, same in names.items():
-            yield effect, f"{', '.join(same)}: {reason}"
+                names.setdefault(_why(remedy), []).append(remedy.name)
+        for why, same in names.items():
+            yield effect, f"{', '.join(same)}: {why}"
+
+
+def _why(remedy: Remedy) -> str:
+    gain = value_of(remedy.gain_at_most_ns)
+    if remedy.effect is not Effect.WORKS or gain is None:
+        return remedy.reason
+    return f"{remedy.reason}; gains at most {duration(gain / 1e9)}"

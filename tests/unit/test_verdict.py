@@ -14,6 +14,7 @@ import pytest
 from tests.unit.recorded import Drains, meta
 from tests.unit.synthetic import DESCHEDULES, STEPS, distribution, machine, sample
 from tracer.catalog import CAUSES
+from tracer.judge.migration import phrases
 from tracer.judge.migration.changes import PARTS, Change
 from tracer.judge.migration.chart import chart
 from tracer.judge.migration.compare import compare
@@ -88,6 +89,7 @@ def test_numa_nodes_are_what_they_are(before, after):
     ]
 
     assert outcomes == [Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE]
+    assert phrases.limits(two.criteria[0]) == "exactly 2"
 
 
 def test_a_segment_on_the_wrong_node_fails_and_what_is_not_told_does_not_pass(before, after):
@@ -273,7 +275,7 @@ def recordings(tmp_path):
     paths = [tmp_path / "before.db", tmp_path / "after.db"]
     for seed, path in enumerate(paths):
         drains = Drains(seed)
-        with Recorder(path, meta(machine=VM)) as recorder:
+        with Recorder(path, meta(machine=VM, started_unix_ns=seed)) as recorder:
             for _ in range(35):
                 recorder.write(drains.window())
     with Recording.open(paths[0]) as before, Recording.open(paths[1]) as after:
@@ -286,6 +288,8 @@ def test_recordings_are_compared_and_a_recording_with_itself_has_no_effect(recor
     verdict = compare(before, after, Criteria())
     itself = compare(before, before, Criteria())
 
+    same = "before and after are the same recording."
+    assert (same in itself.remarks, same in verdict.remarks) == (True, False)
     assert {f.tenant for f in verdict.findings} == {"chat", "batch", "search", "other"}
     assert [f.ratio.value for f in itself.findings if f.ratio] == [1.0] * len(itself.findings)
     assert sum(verdict.before.steps) == before.summary().steps

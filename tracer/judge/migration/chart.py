@@ -9,8 +9,8 @@ from html import escape
 from tracer.judge.migration.distribution import Distribution
 from tracer.judge.words import duration
 
-_WIDTH, _HEIGHT = 560, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 36, 34, 40
+_WIDTH, _HEIGHT = 530, 300
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 30, 34, 40
 _LEAST = 1e-5  # of all observations: where the vertical axis ends
 _BEFORE, _AFTER = "#b3261e", "#1f5fbf"
 
@@ -41,8 +41,8 @@ def _elements(
         (("before", before, _BEFORE), ("after", after, _AFTER))
     ):
         yield f'<path d="{_path(side, decades)}" fill="none" stroke="{colour}" stroke-width="2"/>'
-        y = 18 + 16 * at
-        yield f'<text x="{_WIDTH - _RIGHT}" y="{y}" text-anchor="end" fill="{colour}">{name}</text>'
+        x = _WIDTH - _RIGHT - 48 * (1 - at)
+        yield f'<text x="{x}" y="18" text-anchor="end" fill="{colour}">{name}</text>'
     yield "</svg>"
 
 

@@ -18,6 +18,8 @@ def compare(before: Recording, after: Recording, criteria: Criteria) -> Verdict:
     """Raises UsageError where a recording turns out to be damaged."""
     was, now = _sample(before), _sample(after)
     remarks = [*_remarks("before", before, was), *_remarks("after", after, now)]
+    if before.meta == after.meta:
+        remarks.append("before and after are the same recording.")
     return judge(was, now, criteria, remarks)
 
 

@@ -7,7 +7,13 @@ from html import escape
 
 from tracer.judge.migration import phrases
 from tracer.judge.migration.chart import chart
-from tracer.judge.migration.text import CAUSE_TITLES, FINDING_TITLES, cause_rows, finding_cells
+from tracer.judge.migration.text import (
+    CAUSE_TITLES,
+    FINDING_TITLES,
+    cause_cells,
+    finding_cells,
+    shown_causes,
+)
 from tracer.judge.migration.verdict import Verdict
 
 _STYLE = """
@@ -19,6 +25,7 @@ td, th { border-bottom: 1px solid #ddd; padding: .3em .7em; text-align: left;
 h1 { border-left: .4em solid; padding-left: .5em }
 .pass { color: #0a7d33 } .fail { color: #b3261e } .inconclusive { color: #8a5a00 }
 td:first-child { font-weight: 600 }
+td:first-child.cause { font-weight: 400; padding-left: 2em }
 svg { margin: 1em 1em 0 0; font: 12px system-ui, sans-serif }
 """
 
@@ -48,9 +55,10 @@ def _page(verdict: Verdict) -> Iterator[str]:
     yield "<p>The part of all that took longer than a time. Lower and further left is better.</p>"
     yield from _charts(verdict)
     if verdict.causes:
-        causes = cause_rows(verdict)
+        shown = shown_causes(verdict)
         yield "<h2>Where the time of a step went</h2>"
-        yield from _table(CAUSE_TITLES, causes, [""] * len(causes))
+        kinds = ["part" if cause.is_part else "cause" for cause in shown]
+        yield from _table(CAUSE_TITLES, [cause_cells(cause) for cause in shown], kinds)
     yield "</body>\n</html>"
 
 

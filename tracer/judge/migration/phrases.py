@@ -55,6 +55,8 @@ def subject(finding: Finding) -> str:
 
 def limits(criterion: Criterion) -> str:
     unit = FIGURES[criterion.figure].unit
+    if criterion.at_most is not None and criterion.at_most == criterion.at_least:
+        return f"exactly {_number(criterion.at_most, unit)}"
     given = []
     for name, phrase in _LIMITS.items():
         limit = getattr(criterion, name)

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tracer.judge.migration import phrases
+from tracer.judge.migration.changes import CauseChange
 from tracer.judge.migration.criteria import LIMITS
 from tracer.judge.migration.figures import FIGURES
 from tracer.judge.migration.sample import Sample
@@ -54,11 +55,9 @@ def _finding(finding: Finding) -> Iterator[str]:
 def _causes(verdict: Verdict) -> Iterator[str]:
     form = "{:28} {:>14} {:>14}  {}"
     yield form.format("TIME PER STEP", "BEFORE", "AFTER", "CHANGE")
-    for change in verdict.causes:
-        if phrases.worth_showing(change, verdict):
-            name = change.name if change.is_part else f"  {change.name}"
-            sides = phrases.seconds(change.before), phrases.seconds(change.after)
-            yield form.format(clipped(name, 28), *sides, change.change)
+    for change in shown_causes(verdict):
+        name, *others = cause_cells(change)
+        yield form.format(clipped(name if change.is_part else f"  {name}", 28), *others)
 
 
 def _wrapped(text: str, indent: str) -> list[str]:
@@ -131,7 +130,8 @@ def as_markdown(verdict: Verdict) -> str:
         parts.append("\n".join(f"- {_safe(o.text)}" for o in verdict.objections))
     parts.append(_table(FINDING_TITLES, [finding_cells(f) for f in verdict.findings]))
     if verdict.causes:
-        parts.append(_table(CAUSE_TITLES, cause_rows(verdict)))
+        rows = [cause_cells(cause) for cause in shown_causes(verdict)]
+        parts.append(_table(CAUSE_TITLES, rows))
     return "\n\n".join([*parts, *phrases.notes(verdict)]) + "\n"
 
 
@@ -154,13 +154,14 @@ def finding_cells(finding: Finding) -> Sequence[str]:
     )
 
 
-def cause_rows(verdict: Verdict) -> list[Sequence[str]]:
+def shown_causes(verdict: Verdict) -> Sequence[CauseChange]:
+    return [cause for cause in verdict.causes if phrases.worth_showing(cause, verdict)]
+
+
+def cause_cells(cause: CauseChange) -> Sequence[str]:
     """In the order of CAUSE_TITLES."""
-    return [
-        (c.name, phrases.seconds(c.before), phrases.seconds(c.after), c.change)
-        for c in verdict.causes
-        if phrases.worth_showing(c, verdict)
-    ]
+    sides = phrases.seconds(cause.before), phrases.seconds(cause.after)
+    return cause.name, *sides, cause.change
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

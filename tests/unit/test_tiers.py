@@ -65,12 +65,32 @@ def test_the_highest_tier_that_carries_comes_first_though_a_lower_one_is_larger(
 
 
 def test_tiers_that_are_not_measured_have_bounds_and_what_they_rest_on():
-    for each in rank(SCENARIO).tiers[2:]:
+    for each in rank(SCENARIO).tiers[3:]:
         assert Unknown("not measured: inside of running") == each.ns
         assert 0 < each.at_most_ns <= 3 * MS
         assert each.basis
 
     assert 5_000 == rank(SCENARIO).tiers[4].at_most_ns
+
+
+PULLED = row({"running": 20}, {"running": 22, "fault": 30, "numa_migrate": 95})
+
+
+def test_pages_that_balancing_moves_are_placement_with_a_bound_for_remote_accesses():
+    ranking = rank(PULLED)
+    placement = ranking.tiers[2]
+
+    assert placement.tier is ranking.carrier
+    assert Known(95 * MS, "without remote accesses: inside of running") == placement.ns
+    assert (95 + 32) * MS == placement.at_most_ns
+    assert "95.0 ms   75 %" in list(as_lines(ranking))[3]
+
+
+def test_where_nobody_tells_of_moved_pages_placement_is_inside_of_others():
+    placement = rank(row({}, {"running": 100}), {"numa_migrate": "no fentry"}).tiers[2]
+
+    assert "numa_migrate: no fentry; remote accesses: inside of running" == placement.ns.reason
+    assert 68 * MS == placement.at_most_ns
 
 
 def test_no_bound_exceeds_what_running_took_longer():
@@ -154,8 +174,8 @@ def test_tiers_and_the_rest_sum_to_what_the_tail_takes_longer(typical, tail):
     assert ranking.longer_ns == measured + sum(ranking.elsewhere_ns.values())
 
 
-def test_every_deschedule_is_of_a_tier():
-    assert set(catalog.DESCHEDULES) == {cause for tier in TIERS for cause in tier.causes}
+def test_every_deschedule_is_of_a_tier_above_placement():
+    assert set(catalog.DESCHEDULES) == {cause for tier in TIERS[:2] for cause in tier.causes}
 
 
 @pytest.mark.parametrize("tier", TIERS)

@@ -2,9 +2,9 @@
 The ranking of causes: how much of the tail each tier carries, from measured ledgers.
 
 A tier drowns those below it: while a hypervisor stops CPUs for 400 ms, no placement of memory can
-be seen. So work goes to the highest tier that carries the tail. Tiers that no ledger tells apart
-yet are inside of ``running``, which bounds them; a second bound is known from elsewhere, and named
-so.
+be seen. So work goes to the highest tier that carries the tail. What no ledger tells apart, such as
+accesses to another node, is inside of ``running``, which bounds it; a second bound is known from
+elsewhere, and named so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ and no other tier can be said to be drowned by it."""
 
 _REMOTE = 1 - 80 / 250  # of an access: 80-120 ns on the own node, 200-250 ns on another
 _REMOTE_BASIS = "if all its running were remote accesses at 250 ns that could take 80"
-_IN_FAULTS = "fault", "numa_migrate"
 _SHARING_NS, _BANDWIDTH = 5_000, 0.0002  # a step; part of its wall time
 _ELSEWHERE = "measured for another engine, 157 ms a step, slots behind a lock:"
 
@@ -32,7 +31,7 @@ class Tier:
     number: int
     name: str
     causes: tuple[str, ...]
-    """Whose time it is; none for a tier that is inside of ``running``."""
+    """Whose time it is; none for a tier that is all inside of ``running``."""
 
 
 HYPERVISOR = Tier(0, "hypervisor", ("steal", "stall"))
@@ -42,12 +41,16 @@ FIRMWARE = Tier(0, "firmware, or interrupts off", HYPERVISOR.causes)
 TIERS = (
     HYPERVISOR,
     Tier(1, "limits and preemption", ("quota", "rt_limit", "preempted", "runqueue")),
-    Tier(2, "NUMA placement", ()),
+    Tier(2, "NUMA placement", ("numa_migrate",)),
     Tier(3, "cross-socket latency", ()),
     Tier(4, "cache-line sharing", ()),
     Tier(5, "memory bandwidth", ()),
 )
 _TIERED = frozenset(cause for tier in TIERS for cause in tier.causes)
+_INSIDE = {2: "remote accesses: inside of running"} | dict.fromkeys(
+    (3, 4, 5), "not measured: inside of running"
+)
+"""What of a tier has no cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +59,23 @@ class TierTime:
 
     tier: Tier
     ns: Fact[int]
-    """Measured. Of a tier of which one cause cannot be told, the others: the source says so."""
+    """Measured. Of a tier of which a part cannot be told, the rest: the source says so."""
 
-    at_most_ns: int
-    """What work on this tier could gain."""
+    hidden_ns: int = 0
+    """What that part can be at most."""
 
     basis: str = ""
-    """What the bound rests on; empty where it is the time measured."""
+    """What the bound rests on; empty where nothing is hidden."""
+
+    @property
+    def measured_ns(self) -> int:
+        """0 where the tail has less of it than the median."""
+        return max(0, value_of(self.ns) or 0)
+
+    @property
+    def at_most_ns(self) -> int:
+        """What work on this tier could gain."""
+        return self.measured_ns + self.hidden_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +114,8 @@ class Ranking:
         if self.carrier is None:
             return 0
         lower = [each for each in self.tiers if each.tier.number > self.carrier.number]
-        measured = sum(each.at_most_ns for each in lower if each.tier.causes)
-        bounds = sum(each.at_most_ns for each in lower if not each.tier.causes)
-        return measured + min(bounds, _inside_running_ns(self.excess_ns))
+        hidden = sum(each.hidden_ns for each in lower)
+        return sum(each.measured_ns for each in lower) + min(hidden, _slower_ns(self.excess_ns))
 
 
 def rank(
@@ -123,9 +135,7 @@ def rank(
         if not (bare_metal and cause == "steal")
     }
     tiers = tuple(
-        _measured(tier, excess, untold)
-        if tier.causes
-        else _bounded(tier, row.tail, _inside_running_ns(excess))
+        TierTime(tier, _told(tier, excess, untold), *_hidden(tier, row.tail, excess, untold))
         for tier in (FIRMWARE if bare_metal else HYPERVISOR, *TIERS[1:])
     )
     return Ranking(row.tenant, row.step, longer, excess, untold, tiers, _carrier(tiers, longer))
@@ -152,10 +162,12 @@ def as_lines(ranking: Ranking) -> Iterator[str]:
         if isinstance(each.ns, Known):
             share = percent(each.ns.value, ranking.longer_ns)
             time = f"{duration(each.ns.value / 1e9):>9} {share:>6}"
-            note = each.ns.source
+            more = f"at most {duration(each.hidden_ns / 1e9)} more" if each.basis else ""
+            notes = [each.ns.source, more, each.basis]
         else:
             time = f"{'at most':>7} {duration(each.at_most_ns / 1e9):>8}"
-            note = f"{each.ns.reason}; {each.basis}" if each.basis else each.ns.reason
+            notes = [each.ns.reason, each.basis]
+        note = "; ".join(filter(None, notes))
         yield f"  {each.tier.number} {each.tier.name:22} {time}  {note}".rstrip()
 
 
@@ -175,36 +187,36 @@ def verdict(ranking: Ranking) -> str:
     )
 
 
-def _measured(tier: Tier, excess: Mapping[str, int], cannot_tell: Mapping[str, str]) -> TierTime:
-    told = [cause for cause in tier.causes if cause not in cannot_tell]
-    missing = "; ".join(f"{c}: {cannot_tell[c]}" for c in tier.causes if c in cannot_tell)
-    ns = sum(excess[cause] for cause in told)
-    if tier.number != HYPERVISOR.number or not missing:
-        return TierTime(tier, Known(ns, f"without {missing}" if missing else ""), max(0, ns))
-    # A limit that cannot be told looks like preemption, of the same tier; a hypervisor does not.
-    at_most = max(0, ns) + max(0, excess["running"])
-    fact = Known(ns, f"without {missing}") if told else Unknown(missing)
-    return TierTime(tier, fact, at_most, "what cannot be told looks like running")
+def _told(tier: Tier, excess: Mapping[str, int], untold: Mapping[str, str]) -> Fact[int]:
+    told = [cause for cause in tier.causes if cause not in untold]
+    parts = [f"{cause}: {untold[cause]}" for cause in tier.causes if cause in untold]
+    missing = "; ".join([*parts, *filter(None, [_INSIDE.get(tier.number)])])
+    if not told:
+        return Unknown(missing)
+    return Known(sum(excess[cause] for cause in told), f"without {missing}" if missing else "")
 
 
-def _bounded(tier: Tier, tail: ByCause, inside_ns: int) -> TierTime:
-    wall_ns = sum(tail.values()) * 1e9
-    in_faults = sum(tail[cause] for cause in _IN_FAULTS)
-    known = {
-        2: (_REMOTE * tail["running"] * 1e9 + in_faults * 1e9, _REMOTE_BASIS),
-        3: (_REMOTE * tail["running"] * 1e9, _REMOTE_BASIS),
+def _hidden(
+    tier: Tier, tail: ByCause, excess: Mapping[str, int], untold: Mapping[str, str]
+) -> tuple[int, str]:
+    """``hidden_ns`` and ``basis``. A limit that cannot be told looks like another of its tier."""
+    if tier.number == HYPERVISOR.number and untold.keys() & set(tier.causes):
+        return max(0, excess["running"]), "what cannot be told looks like running"
+    if tier.number not in _INSIDE:
+        return 0, ""
+    running_ns, wall_ns = tail["running"] * 1e9, sum(tail.values()) * 1e9
+    bound, basis = {
+        2: (_REMOTE * running_ns + tail["fault"] * 1e9, _REMOTE_BASIS),
+        3: (_REMOTE * running_ns, _REMOTE_BASIS),
         4: (_SHARING_NS, f"{_ELSEWHERE} 1 to 5 us a step"),
         5: (_BANDWIDTH * wall_ns, f"{_ELSEWHERE} below 0.02 % of a step"),
-    }
-    bound, basis = known[tier.number]
-    return TierTime(
-        tier, Unknown("not measured: inside of running"), round(min(bound, inside_ns)), basis
-    )
+    }[tier.number]
+    return round(min(bound, _slower_ns(excess))), basis
 
 
-def _inside_running_ns(excess_ns: Mapping[str, int]) -> int:
+def _slower_ns(excess: Mapping[str, int]) -> int:
     """Slower memory shows as longer running, and as time to handle faults; nowhere else."""
-    return sum(max(0, excess_ns[cause]) for cause in ("running", *_IN_FAULTS))
+    return max(0, excess["running"]) + max(0, excess["fault"])
 
 
 def _carrier(tiers: tuple[TierTime, ...], longer_ns: int) -> Tier | None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from bench import agent, hooks, maps, marks, memory, slowdown, start
+from bench import agent, hooks, maps, marks, memory, placement, slowdown, start
 from bench.machine import Disturbance, Machine, machine
 from bench.table import Section, as_dict, as_markdown
 from tracer.errors import TailtraceError
@@ -23,6 +23,7 @@ from tracer.errors import TailtraceError
 MEASUREMENTS: dict[str, Callable[[int, Callable[[str], None]], Section]] = {
     "hooks": hooks.measure,
     "memory": memory.measure,
+    "placement": placement.measure,
     "slowdown": slowdown.measure,
     "start": start.measure,
     "agent": agent.measure_busy,

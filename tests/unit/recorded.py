@@ -66,11 +66,12 @@ class Drains:
         return self.increments.take(self.lost, self.now_ns, unix_ns, self.answers())
 
     def answers(self):
-        """One that stays the same, and one that changes now and then."""
+        """Some that stay the same, and one that changes now and then."""
         seconds = self.now_ns // S
         return {
             "doctor": Answer({"machine": {"cpus": 88}}, ("nothing misleads",), 0),
             "memory": Answer({"segments": seconds // 30}, (f"{seconds // 30} segments",), 1),
+            "report: memory": Answer(None, ("", "Where memory is", "  where it should be")),
         }
 
     def stall(self):

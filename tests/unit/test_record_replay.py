@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.unit.recorded import Drains, S, meta
+from tracer.cli import main
 from tracer.judge.migration.compare import compare
 from tracer.judge.migration.criteria import Criteria
 from tracer.ledger.families import families
@@ -123,6 +124,17 @@ def test_a_slow_step_is_explained_as_the_agent_would(tmp_path, seed):
         )
 
     assert_equal(asdict(live), asdict(replayed))
+
+
+def test_report_and_explain_end_with_where_memory_is(tmp_path, capsys):
+    drains, path = Drains(5), str(tmp_path / "a.db")
+    with record(tmp_path / "a.db", drains, windows=2) as recording:
+        step = recording.summary().slowest[0].number
+
+    for command in (["report", path], ["explain", str(step), path]):
+        assert main(command) == 0
+        told = capsys.readouterr().out.splitlines()
+        assert told[-3:] == ["", "Where memory is", "  where it should be"]
 
 
 def test_a_step_is_found_with_its_stages_in_any_window(tmp_path):

@@ -16,7 +16,7 @@ from tracer.errors import UnavailableError, UsageError
 from tracer.judge import report as reporter
 from tracer.ledger.summary import Summary
 from tracer.record.recording import Recording
-from tracer.record.window import Answer
+from tracer.record.window import REPORT_MEMORY, Answer
 
 
 def settings_of(arguments: argparse.Namespace) -> Config:
@@ -77,6 +77,11 @@ def print_lines(lines: Iterable[str]) -> None:
 def print_json(value: object) -> None:
     json.dump(value, sys.stdout, indent=2)
     print()
+
+
+def recorded_memory(recording: Recording) -> Answer:
+    """What a report says of it, as it was seen last."""
+    return recording.answers().get(REPORT_MEMORY, Answer(None, ()))
 
 
 def print_report(summary: Summary, as_json: bool, memory: Answer) -> int:

@@ -2,7 +2,8 @@
 Explain one slow step in full: its ledger beside the median step's, and who had the CPU.
 
 From a recording, or from the history of the agent that runs here. Of every kind the slowest
-steps are recorded. Exits with 3 when this one is not among them.
+steps are recorded. Exits with 3 when this one is not among them. Where memory is, is as it was
+seen last.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 
 from tracer.cli.commands import report
-from tracer.cli.console import print_json, print_lines, recording_of
+from tracer.cli.console import print_json, print_lines, recorded_memory, recording_of
 from tracer.cli.options import Parser
 from tracer.errors import UnavailableError
 from tracer.judge.explain import as_dict, in_full
@@ -26,7 +27,7 @@ def add_options(sub: Parser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     with Recording.open(recording_of(arguments)) as recording:
-        steps = recording.slow_steps(arguments.step)
+        steps, memory = recording.slow_steps(arguments.step), recorded_memory(recording)
         ended = [recording.unix_seconds(step.end_ns) for step in steps]
     if not steps:
         raise UnavailableError(
@@ -36,7 +37,8 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(list(map(as_dict, steps, ended)))
     else:
-        print_lines("\n\n\n".join(map("\n".join, map(in_full, steps, ended))).splitlines())
+        texts = map("\n".join, map(in_full, steps, ended))
+        print_lines([*"\n\n\n".join(texts).splitlines(), *memory.lines])
     return 0
 
 

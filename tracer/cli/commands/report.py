@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import argparse
 
-from tracer.cli.console import print_report, recording_of
+from tracer.cli.console import print_report, recorded_memory, recording_of
 from tracer.cli.options import Parser, add_config, add_recording
 from tracer.record.recording import Recording
-from tracer.record.window import REPORT_MEMORY, Answer
 
 
 def add_options(sub: Parser) -> None:
@@ -19,6 +18,5 @@ def add_options(sub: Parser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     with Recording.open(recording_of(arguments)) as recording:
-        summary = recording.summary()
-        memory = recording.answers().get(REPORT_MEMORY, Answer(None, ()))
+        summary, memory = recording.summary(), recorded_memory(recording)
     return print_report(summary, arguments.json, memory)

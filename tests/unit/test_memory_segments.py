@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import errno
+import mmap
+import os
 
 import numpy as np
 import pytest
 
 from tests.unit.numa_machine import NumaMachine, Piece, queue
-from tracer.host.facts import Known, Unknown
-from tracer.memory.pages import SAMPLE, Pages
+from tracer.host.facts import Known, Unknown, value_of
+from tracer.memory import process
+from tracer.memory.pages import PAGE, SAMPLE, Pages
 from tracer.memory.process import WALKED, memory_of
 from tracer.memory.segments import segments
+from tracer.memory.syscalls import nodes_of_pages
+from workloads.rl_sampling import placing
 
 RANDOM = np.random.default_rng(1)
 HEAP = 0x500000
@@ -58,20 +63,59 @@ def test_huge_pages_count_as_what_they_hold(machine):
     assert memory.private.value.by_node == {0: 512, 1: 1024}
 
 
-def test_a_large_process_is_sampled_and_its_policies_are_unknown(machine):
+def test_a_large_process_is_sampled(machine):
     half = [0] * 5000 + [1] * 5000
-    machine.process(
-        7, Piece(start=HEAP, nodes=half, path="[heap]"), queue([0]), resident=WALKED + 1
-    )
+    machine.process(7, Piece(start=HEAP, nodes=half, path="[heap]"), resident=WALKED + 1)
 
     (memory,) = look(machine, 7).values()
 
     assert machine.asked == [(7, SAMPLE)]
     assert memory.private.value.error == pytest.approx(0.0118, abs=0.0001)
     assert memory.private.value.shares[0] == pytest.approx(0.5, abs=3 * 0.0118)
+
+
+@pytest.fixture
+def shared():
+    """A segment of this process."""
+    fd = os.memfd_create("bound")
+    os.ftruncate(fd, 4 * PAGE)
+    with mmap.mmap(fd, 4 * PAGE) as memory:
+        os.close(fd)
+        yield memory
+
+
+def policy_in_a_large_process(monkeypatch) -> str | None:
+    monkeypatch.setattr(process, "WALKED", 0)
+    memory = value_of(memory_of(os.getpid(), nodes_of_pages, RANDOM))
+    (policy,) = (
+        memory.policies[identity]
+        for identity, areas in memory.segments.items()
+        if "bound" in areas[0].path
+    )
+    return value_of(policy)
+
+
+@pytest.mark.parametrize(("balanced", "policy"), [(False, "bind:{}"), (True, "bind=balancing:{}")])
+def test_a_large_process_is_asked_for_the_policy_of_a_segment(
+    monkeypatch, shared, balanced, policy
+):
+    node = next(iter(placing.nodes()))
+    placing.bind(shared, {node}, balanced=balanced)
+
+    assert policy_in_a_large_process(monkeypatch) == policy.format(node)
+
+
+def test_a_segment_without_a_policy_has_that_of_the_thread(monkeypatch, shared):
+    assert policy_in_a_large_process(monkeypatch) == "default"
+
+
+def test_a_segment_that_cannot_be_opened_has_no_known_policy(machine):
+    machine.process(7, queue([0]), resident=WALKED + 1)
+
+    (memory,) = look(machine, 7).values()
+
     (policy,) = memory.policies.values()
-    assert isinstance(policy, Unknown)
-    assert "hold the process's memory lock for too long" in policy.reason
+    assert "map_files" in policy.reason
 
 
 def test_a_process_that_ended_meanwhile_is_unknown(machine):

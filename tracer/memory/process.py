@@ -2,7 +2,8 @@
 What memory one process has: private pages by node, and the shared segments that it maps.
 
 A small process is read whole in ``numa_maps``. Of a larger one that would hold the memory lock, on
-which its threads wait to map and unmap, for too long: its pages are sampled.
+which its threads wait to map and unmap, for too long: its pages are sampled, and its segments asked
+for their policy one by one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tracer.host.facts import Fact, Known, Unknown, convert, text
+from tracer.host.facts import Fact, Known, Unknown, convert, text, value_of
 from tracer.memory.areas import (
     Area,
     Identity,
@@ -23,8 +24,9 @@ from tracer.memory.areas import (
     memory_devices,
     shared_memory,
 )
-from tracer.memory.numa_maps import Row, numa_maps
+from tracer.memory.numa_maps import DEFAULT, Row, numa_maps, policy_of_thread
 from tracer.memory.pages import SAMPLE, Ask, Pages, chosen, counted
+from tracer.memory.segment_policy import segment_policy
 
 WALKED = 1 << 16
 """Resident pages up to which a process is read whole: about 10 ms under its memory lock."""
@@ -58,7 +60,9 @@ def memory_of(
     else:
         touched = {}
         pages = _sampled(pid, private, ask, random)
-    policies = {identity: _policy(parts, rows) for identity, parts in segments.items()}
+    policies = {
+        identity: _policy(pid, parts[0], rows, proc) for identity, parts in segments.items()
+    }
     return Known(ProcessMemory(pages, segments, policies, touched), found.source)
 
 
@@ -68,7 +72,7 @@ def _walked(pid: int, proc: Path) -> Fact[dict[int, Row]]:
         return resident
     if resident.value > WALKED:
         return Unknown(
-            f"{resident.value:,} pages are resident: to read policies of more than {WALKED:,}"
+            f"{resident.value:,} pages are resident: to walk more than {WALKED:,}"
             " would hold the process's memory lock for too long"
         )
     return numa_maps(pid, proc)
@@ -87,9 +91,12 @@ def _sampled(pid: int, private: list[Area], ask: Ask, random: np.random.Generato
     return Known(counted(status, population), f"move_pages of {min(SAMPLE, population):,} pages")
 
 
-def _policy(parts: tuple[Area, ...], rows: Fact[dict[int, Row]]) -> Fact[str]:
+def _policy(pid: int, first: Area, rows: Fact[dict[int, Row]], proc: Path) -> Fact[str]:
     """Of a segment, by its first area: a policy of shared memory holds for all who map it."""
-    if isinstance(rows, Unknown):
-        return rows
-    row = rows.value.get(parts[0].start)
-    return Known(row.policy, rows.source) if row else Unknown("it was mapped a moment ago")
+    if isinstance(rows, Known):
+        row = rows.value.get(first.start)
+        return Known(row.policy, rows.source) if row else Unknown("it was mapped a moment ago")
+    own = segment_policy(pid, first, proc)
+    if value_of(own) != DEFAULT:
+        return own
+    return policy_of_thread(proc / str(pid) / "task" / str(pid))

@@ -5,12 +5,20 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 _MOVE_PAGES = {"x86_64": 279, "aarch64": 239}
 """``__NR_move_pages`` of arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic."""
+
+_GET_MEMPOLICY = {"x86_64": 239, "aarch64": 236}
+"""``__NR_get_mempolicy``, likewise."""
+
+_MPOL_F_ADDR = 1 << 1  # include/uapi/linux/mempolicy.h
+_MOST_NODES = 1024  # no kernel has more: MAX_NUMNODES
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -36,11 +44,9 @@ def nodes_of_pages(pid: int, addresses: NDArray[np.uint64]) -> NDArray[np.int32]
     """
     asked = np.ascontiguousarray(addresses, np.uint64)
     status = np.full(len(asked), -1, np.int32)
-    number = _MOVE_PAGES.get(platform.machine())
-    if number is None:
-        raise OSError(f"the number of move_pages is not known on {platform.machine()}")
-    result = _libc.syscall(
-        number,
+    _call(
+        _MOVE_PAGES,
+        f"move_pages of process {pid}",
         ctypes.c_int(pid),
         ctypes.c_ulong(len(asked)),
         ctypes.c_void_p(asked.ctypes.data),
@@ -48,7 +54,33 @@ def nodes_of_pages(pid: int, addresses: NDArray[np.uint64]) -> NDArray[np.int32]
         ctypes.c_void_p(status.ctypes.data),
         ctypes.c_int(0),
     )
-    if result < 0:
-        error = ctypes.get_errno()
-        raise OSError(error, os.strerror(error), f"move_pages of process {pid}")
     return status
+
+
+def policy_at(address: int) -> tuple[int, frozenset[int]]:
+    """
+    get_mempolicy(2) of what this process has mapped there: the mode with its flags, and the nodes.
+
+    :raises OSError: nothing is mapped there, or the call is denied
+    """
+    mode, mask = ctypes.c_int(), (ctypes.c_uint8 * (_MOST_NODES // 8))()
+    _call(
+        _GET_MEMPOLICY,
+        "get_mempolicy",
+        ctypes.byref(mode),
+        mask,
+        ctypes.c_ulong(_MOST_NODES),
+        ctypes.c_void_p(address),
+        ctypes.c_ulong(_MPOL_F_ADDR),
+    )
+    nodes = np.flatnonzero(np.unpackbits(np.array(mask), bitorder="little"))
+    return mode.value, frozenset(nodes.tolist())
+
+
+def _call(numbers: Mapping[str, int], what: str, *arguments: Any) -> None:
+    number = numbers.get(platform.machine())
+    if number is None:
+        raise OSError(f"{what}: its number is not known on {platform.machine()}")
+    if _libc.syscall(number, *arguments) < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error), what)

@@ -86,6 +86,13 @@ def test_pages_that_balancing_moves_are_placement_with_a_bound_for_remote_access
     assert "95.0 ms   75 %" in list(as_lines(ranking))[3]
 
 
+def test_a_tail_that_only_runs_longer_says_what_remote_accesses_may_have_of_it():
+    assert next(as_lines(rank(row({"running": 100}, {"running": 140, "lock": 1})))) == (
+        "chat decode: the tail is 41.0 ms longer than the median, carried by no tier: "
+        "most is running, 40.0 ms, of it remote accesses at most 40.0 ms"
+    )
+
+
 def test_where_nobody_tells_of_moved_pages_placement_is_inside_of_others():
     placement = rank(row({}, {"running": 100}), {"numa_migrate": "no fentry"}).tiers[2]
 

@@ -37,11 +37,12 @@ class Tier:
 HYPERVISOR = Tier(0, "hypervisor", ("steal", "stall"))
 FIRMWARE = Tier(0, "firmware, or interrupts off", HYPERVISOR.causes)
 """What the hypervisor's place is, where there is none."""
+PLACEMENT = Tier(2, "NUMA placement", ("numa_migrate",))
 
 TIERS = (
     HYPERVISOR,
     Tier(1, "limits and preemption", ("quota", "rt_limit", "preempted", "runqueue")),
-    Tier(2, "NUMA placement", ("numa_migrate",)),
+    PLACEMENT,
     Tier(3, "cross-socket latency", ()),
     Tier(4, "cache-line sharing", ()),
     Tier(5, "memory bandwidth", ()),
@@ -107,6 +108,11 @@ class Ranking:
         if cause not in self.cannot_tell:
             return max(0, self.excess_ns[cause])
         return sum(each.at_most_ns for each in self.tiers if cause in each.tier.causes)
+
+    @property
+    def remote_at_most_ns(self) -> int:
+        """What accesses to another node may have of ``running``."""
+        return sum(each.hidden_ns for each in self.tiers if each.tier is PLACEMENT)
 
     @property
     def below_at_most_ns(self) -> int:
@@ -178,7 +184,9 @@ def verdict(ranking: Ranking) -> str:
     longer = f"the tail is {duration(ranking.longer_ns / 1e9)} longer than the median"
     if ranking.carrier is None:
         cause, ns = max(ranking.elsewhere_ns.items(), key=lambda item: item[1])
-        return f"{longer}, carried by no tier: most is {CAUSES[cause]}, {duration(ns / 1e9)}"
+        most = f"{longer}, carried by no tier: most is {CAUSES[cause]}, {duration(ns / 1e9)}"
+        remote = duration(ranking.remote_at_most_ns / 1e9)
+        return f"{most}, of it remote accesses at most {remote}" if cause == "running" else most
     (own,) = (each for each in ranking.tiers if each.tier is ranking.carrier)
     carried, below = value_of(own.ns) or 0, ranking.below_at_most_ns
     return (

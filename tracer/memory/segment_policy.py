@@ -1,8 +1,8 @@
 """
 The memory policy of a shared segment, however large those are who map it.
 
-The kernel keeps it with the file, so a mapping of our own has it, too. Nothing of it is touched,
-and no lock of a target is held.
+The kernel keeps it with a file of tmpfs, so a mapping of our own has it, too. Nothing of it is
+touched, and no lock of a target is held. Of hugetlbfs each mapping has its own.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import numpy as np
 
 from tracer.host.facts import Fact, Known, Unknown, format_cpus
 from tracer.memory.areas import Area
+from tracer.memory.pages import PAGE
 from tracer.memory.syscalls import policy_at
-
-_MAP_NORESERVE = 0x4000  # include/uapi/asm-generic/mman.h; else huge pages would be set aside
 
 # As mpol_to_str() of mm/mempolicy.c writes them into numa_maps.
 _MODES = (
@@ -35,9 +34,9 @@ def segment_policy(pid: int, area: Area, proc: Path = Path("/proc")) -> Fact[str
     except OSError as e:
         return Unknown(f"{path}: {e.strerror}")
     try:
-        # Huge pages cannot be unmapped in parts; a file system's block is one page of it.
-        size, flags = os.fstatvfs(fd).f_bsize, mmap.MAP_SHARED | _MAP_NORESERVE
-        with mmap.mmap(fd, size, flags, mmap.PROT_READ, offset=area.offset) as mapping:
+        if os.fstatvfs(fd).f_bsize != PAGE:
+            return Unknown("only numa_maps has policies of huge pages")
+        with mmap.mmap(fd, PAGE, prot=mmap.PROT_READ, offset=area.offset) as mapping:
             mode, nodes = policy_at(np.frombuffer(mapping, np.uint8).ctypes.data)
     except (OSError, ValueError) as e:  # ValueError: the file has become shorter
         return Unknown(f"policy of {area.path}: {e}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import pytest
 
 from lab import kernels, matrix
+from lab.emulator import CHECKOUT
 from lab.examination import (
     CHECK,
     SELFTEST,
@@ -17,6 +19,11 @@ from lab.examination import (
     examine_here,
 )
 
+VICTIM = CHECKOUT / "build/memory_victim"
+MEMORY = {
+    "placement": (sys.executable, "-m", "tests.lab.placement"),
+    "events": (sys.executable, "tests/lab/trace_memory.py", str(VICTIM)),
+}
 MACHINE = {"machine": (sys.executable, "tests/lab/machine.py")}
 
 _BOOTS = 3
@@ -30,6 +37,19 @@ def examined(
     kernel, folder = kernels.fetch(request.param), tmp_path_factory.mktemp(request.param)
     questions = {**MACHINE, **CHECK, **SELFTEST_IN_GUEST, **TRUTH}
     return _kept(request, examine(kernel, questions, folder, _BOOTS))
+
+
+@pytest.fixture(scope="session", params=kernels.TRACED)
+def memory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Examination:
+    """All that is asked of memory, answered."""
+    VICTIM.parent.mkdir(exist_ok=True)
+    options = ("-O2", "-pthread", f"-I{CHECKOUT}/stepmark/stepmark/include")
+    source = "tests/lab/memory_victim.c"
+    subprocess.run(("gcc", *options, source, "-o", VICTIM), cwd=CHECKOUT, check=True)
+    kernel, folder = kernels.fetch(request.param), tmp_path_factory.mktemp(request.param)
+    examination = examine(kernel, MEMORY, folder, _BOOTS)
+    assert [str(a) for a in examination.answers.values() if a.status] == []
+    return examination
 
 
 @pytest.fixture(scope="session")

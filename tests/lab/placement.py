@@ -3,11 +3,13 @@ Runs in a guest of two nodes: puts memory where it says, and writes what the tra
 
 ``exact``: pages by node of segments, by move_pages and by numa_maps. ``drift``: numastat's windows,
 memory being allocated from another node in one of them alone. ``remote``: a program whose memory
-is bound to the other node. ``wrong``, ``right``: rl_sampling and where its queue is.
+is bound to the other node. ``queue``: rl_sampling, its queue on the other node than its threads,
+then moved to theirs. The command is called and not run: an emulated Python takes seconds to start.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import mmap
 import os
@@ -15,16 +17,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tracer.cli import main
 from tracer.config import Config
 from tracer.host.facts import value_of
 from tracer.memory.numastat import Drifts, numastat
 from tracer.memory.process import memory_of
+from tracer.memory.segment_policy import segment_policy
 from tracer.memory.segments import segments
 from tracer.memory.syscalls import nodes_of_pages
 from tracer.targets.processes import Processes
@@ -73,6 +77,7 @@ def exact() -> dict[str, Any]:
             "numa_maps": told.touched[each.identity].by_node,
             "error": each.pages.error,
             "policy": value_of(each.policy),
+            "kept_policy": value_of(segment_policy(os.getpid(), told.segments[each.identity][0])),
         }
         for each in found
     }
@@ -108,15 +113,15 @@ def remote() -> dict[str, Any]:
         program.wait()
 
 
-def wrong() -> dict[str, Any]:
-    """The queue on the other node than the inference thread, and all other threads."""
-    with workload(Place.WRONG):
-        return {"told": memory_command(), "text": run_tailtrace("memory").stdout}
-
-
-def right() -> dict[str, Any]:
-    with workload(Place.RIGHT):
-        return memory_command()
+def queue() -> dict[str, Any]:
+    with workload(Place.WRONG) as pid:
+        wrong, text = memory_command(), tailtrace("memory")
+        files = Path(f"/proc/{pid}/fd").iterdir()
+        (queue,) = (file for file in files if "rl_sampling-" in str(file.readlink()))
+        with queue.open("r+b") as opened, mmap.mmap(opened.fileno(), 0) as memory:
+            memory[:: mmap.PAGESIZE]  # reads each page: mbind moves what is mapped
+            bind(memory, {1}, move=True)
+        return {"wrong": wrong, "text": text, "moved": memory_command()}
 
 
 @contextmanager
@@ -130,33 +135,36 @@ def on_node(node: int) -> Iterator[None]:
 
 
 @contextmanager
-def workload(place: Place) -> Iterator[None]:
-    """On CPUs of node 1 alone, from the first steps of all its actors on."""
+def workload(place: Place) -> Iterator[int]:
+    """Its pid. On CPUs of node 1 alone, from the first steps of all its actors on."""
     command = [sys.executable, "-m", "workloads.rl_sampling", *SMALL]
     with on_node(1):
-        program = subprocess.Popen([*command, "--queue", place, "--duration", "600"])
+        program = subprocess.Popen(
+            [*command, "--queue", place, "--duration", "600"], stdout=subprocess.DEVNULL
+        )
     try:
         processes, targets = Processes(Config()), set()
         while len(targets) < ACTORS:
             assert program.poll() is None
             time.sleep(0.2)
             targets |= {target.pid for target in processes.scan().new}
-        yield
+        yield program.pid
     finally:
         program.terminate()
         program.wait()
 
 
 def memory_command(*arguments: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(run_tailtrace("memory", "--json", *arguments).stdout)
+    told: dict[str, Any] = json.loads(tailtrace("memory", "--json", *arguments))
     return told
 
 
-def run_tailtrace(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tracer.cli", *arguments]
-    return subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+def tailtrace(*arguments: str) -> str:
+    """What it prints."""
+    with redirect_stdout(io.StringIO()) as printed:
+        main(arguments)
+    return printed.getvalue()
 
 
 if __name__ == "__main__":
-    for part in (exact, drift, remote, wrong, right):
-        Path(os.environ["LAB_OUT"], part.__name__).write_text(json.dumps(part()))
+    print(json.dumps({part.__name__: part() for part in (exact, drift, remote, queue)}))

@@ -1,21 +1,14 @@
 """Where pages come from, what moves and what faults cost: as the program in the guest has it."""
 
-import json
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab import kernels, vm
+from lab.examination import Examination
 
 pytestmark = pytest.mark.lab
-
-HERE = Path(__file__).parent
-CHECKOUT = HERE.parents[1]
 
 
 @dataclass(frozen=True)
@@ -40,24 +33,9 @@ class Account:
         return total
 
 
-@pytest.fixture(scope="module", params=["6.1", "6.12", "newest"])
-def account(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Account:
-    run = tmp_path_factory.mktemp("memory") / "run"
-    command = [sys.executable, "tests/lab/trace_memory.py", str(_compiled())]
-    with vm.booted(kernels.fetch(request.param), "two-node", command, run) as guest:
-        outcome = guest.wait()
-    assert outcome.status == 0, outcome.stderr
-    return Account(json.loads(outcome.stdout))
-
-
-def _compiled() -> Path:
-    """The program, in the checkout, which the guest sees."""
-    program = CHECKOUT / "build/memory_victim"
-    program.parent.mkdir(exist_ok=True)
-    options = ["-O2", "-pthread", f"-I{CHECKOUT}/stepmark/stepmark/include"]
-    source = str(HERE / "memory_victim.c")
-    subprocess.run(["gcc", *options, source, "-o", str(program)], check=True)
-    return program
+@pytest.fixture(scope="module")
+def account(memory: Examination) -> Account:
+    return Account(memory.json("events"))
 
 
 def test_functions_can_be_traced_here(account: Account) -> None:

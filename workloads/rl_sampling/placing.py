@@ -19,7 +19,8 @@ from pathlib import Path
 _MBIND = {"x86_64": 237, "aarch64": 235}
 """``__NR_mbind`` of arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic."""
 
-_MPOL_BIND, _MPOL_F_NUMA_BALANCING = 2, 1 << 13  # include/uapi/linux/mempolicy.h
+# include/uapi/linux/mempolicy.h
+_MPOL_BIND, _MPOL_F_NUMA_BALANCING, _MPOL_MF_MOVE_ALL = 2, 1 << 13, 1 << 2
 _MOST_NODES = 1024
 
 Nodes = Mapping[int, frozenset[int]]
@@ -64,11 +65,14 @@ def place(fd: int, where: Place, inference: frozenset[int], there: Nodes) -> Non
             bind(segment, set(there), balanced=True)
 
 
-def bind(memory: mmap.mmap, to: set[int], balanced: bool = False, begin: int = 0) -> None:
+def bind(
+    memory: mmap.mmap, to: set[int], *, balanced: bool = False, move: bool = False, begin: int = 0
+) -> None:
     """
     mbind(2) of a mapping from its byte ``begin`` on; of a shared one for all who map it.
 
     :param balanced: NUMA balancing may move its pages among these nodes
+    :param move: what this process has touched moves there now, whoever else has: CAP_SYS_NICE
     """
     mask = (ctypes.c_ulong * (_MOST_NODES // 64))()
     for node in to:
@@ -82,7 +86,7 @@ def bind(memory: mmap.mmap, to: set[int], balanced: bool = False, begin: int = 0
         ctypes.c_int(mode),
         mask,
         ctypes.c_ulong(_MOST_NODES),
-        ctypes.c_uint(0),
+        ctypes.c_uint(_MPOL_MF_MOVE_ALL if move else 0),
     )
     if ctypes.CDLL(None, use_errno=True).syscall(_MBIND[platform.machine()], *arguments):
         error = ctypes.get_errno()

@@ -101,7 +101,7 @@ lab: setup ## everything that is tested in virtual machines; KERNEL=6.12 in one,
 ifdef TEST
 	$(BIN)/python -m lab run $(or $(KERNEL),6.12) -- $(BIN)/pytest -p no:cacheprovider $(TEST)
 else
-	KERNEL_TESTS=1 $(BIN)/pytest -m lab tests/lab $(if $(KERNEL),-k '[$(KERNEL)]')
+	KERNEL_TESTS=1 $(BIN)/pytest -m lab tests/lab $(if $(KERNEL),-k '[$(KERNEL)] or [$(KERNEL)-')
 endif
 
 .PHONY: kernels

@@ -20,6 +20,7 @@ def engine() -> Iterator[int]:
     need_root()
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.deploy.engine"],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"POD_NAMESPACE": NAMESPACE},

@@ -1,12 +1,15 @@
 """
 An engine in a pod: marks its steps, belongs to another user, and has closed its page's descriptor
-(as ``stepmark.h`` does). Run as root; it prints a line when its first step is done.
+(as ``stepmark.h`` does). Run as root; it prints a line when its first step is done, and ends when
+its standard input does: it does not outlive those who test with it.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import select
+import sys
 import time
 from pathlib import Path
 
@@ -35,7 +38,7 @@ def main() -> None:
         close_page_descriptors()
     become_nobody()
     print("ready", flush=True)
-    while True:
+    while not select.select([sys.stdin], [], [], 0)[0]:
         with stepmark.step("decode"):
             time.sleep(0.002)
 

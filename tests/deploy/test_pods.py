@@ -34,6 +34,7 @@ def engine_in_pod(engine) -> Iterator[None]:
     enter = f'echo $$ > {group}/cgroup.procs && exec "$@"'
     process = subprocess.Popen(
         ["sh", "-c", enter, "sh", *OWN_NAMESPACES, sys.executable, "-m", "tests.deploy.engine"],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.programs import running
 from tests.unit.perfetto_reader import read
 
 ROOT = Path(__file__).parents[2]
@@ -34,10 +35,8 @@ def engine() -> Iterator[subprocess.Popen[bytes]]:
         "while True:\n"
         "    with stepmark.step('decode', tenants={'chat': 3, 'batch': 1}): time.sleep(0.002)\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", code])
-    yield process
-    process.kill()
-    process.wait()
+    with running(sys.executable, "-c", code) as process:
+        yield process
 
 
 @pytest.fixture

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -19,6 +17,7 @@ import yaml
 
 from dashboards.alerts import Objectives, groups
 from tests.privileges import need_root
+from tests.programs import running, running_agent
 from tests.rules.panels import QUERIES, filled
 from tests.rules.prometheus_server import Prometheus, running_prometheus, wait_until
 
@@ -26,7 +25,6 @@ FASTER = 10
 """Every duration of the shipped rules, windows and ``for`` alike, is divided by this."""
 
 CONFIGURATION = """
-listen: 127.0.0.1:0
 history: {directory: ""}
 targets:
   - name: engine
@@ -40,33 +38,19 @@ def compressed_rules() -> str:
     return re.sub(r"\b(\d+)m\b", lambda found: f"{int(found[1]) * 60 // FASTER}s", shipped)
 
 
-@contextmanager
-def running(*command: str | Path | int) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen([sys.executable, *map(str, command)], stdout=subprocess.DEVNULL)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait()
-
-
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """Scrapes an agent beside the engine and the hog, and evaluates the shipped rules."""
     need_root()
     tmp_path, cpu = tmp_path_factory.mktemp("node"), max(os.sched_getaffinity(0))
     (tmp_path / "rules.yaml").write_text(compressed_rules())
-    (tmp_path / "tailtrace.yaml").write_text(CONFIGURATION)
-    ready = tmp_path / "ready"
-    agent = ["-m", "tracer.cli", "run", "--quiet", "--config", tmp_path / "tailtrace.yaml"]
     with ExitStack() as running_now:
         for program in ("engine", "hog"):
-            running_now.enter_context(running("-m", "tests.kernel.spike", program, cpu))
-        running_now.enter_context(running(*agent, "--ready-file", ready))
-        wait_until(lambda: ready.exists() and ready.read_text().endswith("\n"))
-        host, _, port = ready.read_text().strip().rpartition(":")
+            command = [sys.executable, "-m", "tests.kernel.spike", program, cpu]
+            running_now.enter_context(running(*command))
+        address = running_now.enter_context(running_agent(tmp_path, CONFIGURATION))
         yield running_now.enter_context(
-            running_prometheus(tmp_path, (host, int(port)), [tmp_path / "rules.yaml"])
+            running_prometheus(tmp_path, address, [tmp_path / "rules.yaml"])
         )
 
 

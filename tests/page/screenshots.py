@@ -11,8 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.page.agent import WORKLOAD, running, running_agent
 from tests.page.browser import running_browser
+from tests.programs import WORKLOAD, running, running_agent
 
 _ALONE_SECONDS, _TOGETHER_SECONDS = 75, 65
 
@@ -25,9 +25,9 @@ def main() -> None:
         running_agent(Path(work)) as address,
         running_browser() as browser,
     ):
-        with running(WORKLOAD):
+        with running(*WORKLOAD):
             time.sleep(_ALONE_SECONDS)
-        with running([*WORKLOAD, "--antagonist"]):
+        with running(*WORKLOAD, "--antagonist"):
             time.sleep(_TOGETHER_SECONDS)
             browser.open(address)
             browser.screenshot(folder / "page.png")

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from exporters.server import Address
-from tests.page.agent import WORKLOAD, running, running_agent
 from tests.page.browser import Browser
+from tests.programs import WORKLOAD, running, running_agent
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 and os.environ.get("KERNEL_TESTS") != "1", reason="needs root"
@@ -29,8 +29,8 @@ while True:
 @pytest.fixture(scope="module")
 def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
     with (
-        running([*WORKLOAD, "--antagonist"]),
-        running([sys.executable, "-c", HOSTILE]),
+        running(*WORKLOAD, "--antagonist"),
+        running(sys.executable, "-c", HOSTILE),
         running_agent(tmp_path_factory.mktemp("agent")) as address,
     ):
         yield address

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
 import time
 import urllib.error
 import urllib.parse
@@ -19,6 +18,7 @@ import pytest
 import yaml
 
 from exporters.server import Address
+from tests.programs import running
 
 
 class Prometheus:
@@ -73,15 +73,10 @@ def running_prometheus(
         f"--web.listen-address={listen}",
         "--enable-feature=exemplar-storage",
     ]
-    with (directory / "log").open("w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
-            prometheus = Prometheus(f"http://{listen}")
-            wait_until(prometheus.is_up)
-            yield prometheus
-        finally:
-            process.terminate()
-            process.wait()
+    with (directory / "log").open("w") as log, running(*command, log=log):
+        prometheus = Prometheus(f"http://{listen}")
+        wait_until(prometheus.is_up)
+        yield prometheus
 
 
 def free_port() -> int:

@@ -33,6 +33,7 @@ __noinline int find_slot(struct thread *t, u64 page)
 			return 0;
 		if (tid == t->tid_inside) {
 			t->slot_address = slot;
+			t->slot_pause_ns = 0;
 			t->piece.slot = index;
 			return 0;
 		}

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import TailtraceError, UnavailableError, UsageError
@@ -71,12 +70,7 @@ class PerfettoTrace:
     def __enter__(self) -> PerfettoTrace:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with contextlib.suppress(OSError):  # a full disk, which was told when it was written to
             self._file.close()
 

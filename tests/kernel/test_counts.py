@@ -160,7 +160,7 @@ def test_a_new_thread_has_nothing_of_what_helpers_waited_before(
     trace: Trace, victim: type[Victim], cpu: int, tmp_path: Path
 ) -> None:
     hog = victim("burst_fifo", cpu, 2, 5, 5)
-    it = Program(programs.build(programs.LATE_THREAD, tmp_path), cpu)
+    it = Program(programs.build("late_thread", tmp_path), cpu)
     trace.follow(it.pid)
     hog.go()
     it.go()
@@ -173,7 +173,7 @@ def test_a_new_thread_has_nothing_of_what_helpers_waited_before(
 
 
 def test_threads_that_come_and_go_leave_nothing_behind(trace: Trace, tmp_path: Path) -> None:
-    it = Program(programs.build(programs.SHORT_THREADS, tmp_path), 1000, 20)
+    it = Program(programs.build("short_threads", tmp_path), 1000, 20)
     trace.follow(it.pid)
     it.go()
     while it.is_running():

@@ -18,7 +18,7 @@ FAULTS = [EVENTS.index("fault_minor"), EVENTS.index("fault_major")]
 
 
 def test_faults_of_each_step_are_those_of_getrusage(trace: Trace, tmp_path: Path) -> None:
-    it = Program(programs.build(programs.FAULTS, tmp_path))
+    it = Program(programs.build("faults", tmp_path))
     trace.follow(it.pid)
     it.go()
 
@@ -33,7 +33,7 @@ def test_faults_of_each_step_are_those_of_getrusage(trace: Trace, tmp_path: Path
 
 
 def test_the_agent_adds_them_up_by_kind_of_step_and_tenant(tmp_path: Path) -> None:
-    it = Program(programs.build(programs.FAULTS, tmp_path))
+    it = Program(programs.build("faults", tmp_path))
     seconds = iter(range(100))
     with kernel_side(), Agent(Config()) as agent:
         agent.run(

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from importlib.metadata import version
-from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,12 +127,7 @@ class Agent:
         self._read: list[tuple[Records, Records]] = []
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._undo.close()
 
     def _cannot_tell(self) -> dict[str, str]:

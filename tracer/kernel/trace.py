@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -116,12 +115,7 @@ class KernelTrace:
     def _ring(self, name: str, size: int, record: str) -> Ring:
         return Ring(self._object.map_fd(name), size, wire().dtype(record))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close()
 
     def _close(self) -> None:

@@ -26,8 +26,8 @@ _MEDIAN_BAND = 0.4, 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepRow:
-    """All steps of a kind that served a tenant."""
+class _Row:
+    """Steps of a kind that served a tenant."""
 
     tenant: str
     step: str
@@ -36,6 +36,12 @@ class StepRow:
     p50: float
     p99: float
     p999: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRow(_Row):
+    """All of them."""
+
     seconds: ByCause
     """The tenant's share of all steps."""
 
@@ -51,16 +57,9 @@ class StepRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecentRow:
-    """The steps of a kind that served a tenant in the window."""
+class RecentRow(_Row):
+    """Those of the window."""
 
-    tenant: str
-    step: str
-    is_stage: bool
-    count: int
-    p50: float
-    p99: float
-    p999: float
     seconds: ByCause
     """Of whole steps, whoever else they served."""
 

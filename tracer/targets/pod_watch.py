@@ -9,7 +9,6 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from threading import Event, Thread
-from types import TracebackType
 
 from tracer import config
 from tracer.model import Capability
@@ -52,12 +51,7 @@ class PodWatch:
             self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stopping.set()
         self._wanted.set()
 

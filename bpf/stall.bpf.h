@@ -47,7 +47,7 @@ static __always_inline void comes_back(struct pulse *pulse, u64 due_ns, u64 now)
 	pulse->alive_ns = alive_ns + LONGEST_TICK_NS < due_ns ? 0 : alive_ns;
 }
 
-static __always_inline int timer_expires(struct hrtimer *timer)
+SEC("tp_btf/hrtimer_expire_entry") int BPF_PROG(on_timer_expiry, struct hrtimer *timer)
 {
 	struct pulse *pulse = pulse_of(bpf_get_smp_processor_id());
 
@@ -186,7 +186,7 @@ static __always_inline void tell_stall(const struct pulse *pulse, struct task_st
 	bpf_ringbuf_submit(stall, BPF_RB_NO_WAKEUP);
 }
 
-static __always_inline int timer_expired(void)
+SEC("tp_btf/hrtimer_expire_exit") int on_timer_expired(void *ctx)
 {
 	struct pulse *pulse = pulse_of(bpf_get_smp_processor_id());
 	struct cpu *cpu = this_cpu();

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * deschedule.bpf.h - a thread wanted the CPU and had to wait: how long, for what, because of whom.
+ */
+#ifndef TAILTRACE_DESCHEDULE_BPF_H
+#define TAILTRACE_DESCHEDULE_BPF_H
+
+#include "blame.bpf.h"
+#include "histogram.bpf.h"
+#include "piece.bpf.h"
+
+/* Whether deschedules of the thread go into its tenant's histograms: those of steps do, and those
+ * of processes that mark nothing. */
+static __always_inline bool is_counted(struct thread *t, struct process *process)
+{
+	return t->piece.step || !process || !process->page;
+}
+
+/* A thread that wanted the CPU had to wait for it. */
+static __always_inline void count_deschedule(struct thread *t, enum cause cause, u64 ns, u64 now,
+					     const struct runner *by)
+{
+	struct process *process = process_of(t);
+	struct wait wait = {.at_ns = now, .ns = ns, .cause = cause, .syscall = t->syscall};
+
+	if (is_counted(t, process)) {
+		histogram_add(t->tenant_slot, cause, ns);
+	} else if (t->piece.slot == STEPMARK_SLOTS) {
+		/* A helper: it has no step of its own, but others may wait for it. */
+		__sync_fetch_and_add(&process->helper_wait_ns, ns);
+		if (ns > process->helper_worst_ns)
+			process->helper_worst_ns = ns;
+	}
+	if (ns <= t->piece.worst.ns && ns < outlier_ns)
+		return;
+	if (by)
+		wait.by = *by;
+	if (ns > t->piece.worst.ns)
+		t->piece.worst = wait;
+	if (ns < outlier_ns)
+		return;
+	struct outlier *outlier = bpf_ringbuf_reserve(&outliers, sizeof(*outlier), 0);
+	if (!outlier) {
+		count_lost(LOST_OUTLIERS_RING_FULL);
+		return;
+	}
+	outlier->step = t->piece.step;
+	outlier->process = t->piece.process;
+	outlier->slot = t->piece.slot;
+	outlier->tgid = t->piece.tgid;
+	outlier->tid = t->piece.tid;
+	outlier->cpu = bpf_get_smp_processor_id();
+	outlier->tenant = t->piece.tenant;
+	outlier->wait = wait;
+	bpf_ringbuf_submit(outlier, BPF_RB_NO_WAKEUP);
+}
+
+/* The thread wanted the CPU and got it: the wait is a limit's, or of those who ran instead. For the
+ * histograms it is one deschedule, by what had the most of it. */
+static __always_inline void end_want(struct thread *t, struct task_struct *task, struct cpu *cpu,
+				     u64 now)
+{
+	struct want want = {.from_ns = t->woken_ns, .until_ns = now};
+	u64 wait_ns = since(t->woken_ns, now), blamed_ns;
+	u32 longest = NR_RUNS;
+
+	if (!wait_ns)
+		return;
+	end_limit(t, task, cpu, &want);
+	blamed_ns = wait_ns - want.limited_ns;
+	book(t, want.limit, want.limited_ns);
+	book(t, t->wanted, blamed_ns);
+	if (blamed_ns >= blame_ns)
+		longest = charge_runners(t, cpu, &want);
+	else
+		t->piece.blame_rest_ns += blamed_ns;
+	if (blamed_ns > want.limited_ns)
+		count_deschedule(t, t->wanted, wait_ns, now,
+				 longest < NR_RUNS ? &cpu->runs[longest].who : NULL);
+	else
+		count_deschedule(t, want.limit, wait_ns, now, NULL);
+}
+
+/* The wait that the thread was in ends at `now`. */
+static __always_inline void end_wait(struct thread *t, struct task_struct *task, struct cpu *cpu,
+				     u64 now)
+{
+	if (t->cause != t->wanted)
+		book(t, t->cause, since(t->at_ns, t->woken_ns ? t->woken_ns : now));
+	if (t->woken_ns)
+		end_want(t, task, cpu, now);
+	wait_no_more(t);
+}
+
+#endif

@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.recorded import Drains, meta
 from tracer.config import History
-from tracer.ledger.summary import summarise
+from tracer.ledger.summarise import summarise
 from tracer.record.history import keeping
 from tracer.record.recording import Recording
 

@@ -15,7 +15,7 @@ from tracer.cli import main
 from tracer.judge.migration.compare import compare
 from tracer.judge.migration.criteria import Criteria
 from tracer.ledger.families import families
-from tracer.ledger.summary import summarise
+from tracer.ledger.summarise import summarise
 from tracer.record.recorder import Recorder
 from tracer.record.recording import Recording
 from tracer.record.window import Answer

@@ -16,7 +16,7 @@ from tracer.kernel.btf import wire
 from tracer.ledger.books import CAUSE_AT
 from tracer.ledger.families import families
 from tracer.ledger.histogram import BUCKETS, EDGES_SECONDS, bucket_of
-from tracer.ledger.summary import summarise
+from tracer.ledger.summarise import summarise
 from tracer.ledger.totals import MAX_KINDS, Totals
 from tracer.model import Names, Steps
 

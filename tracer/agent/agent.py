@@ -34,7 +34,8 @@ from tracer.ledger.costop import CoStops
 from tracer.ledger.families import families
 from tracer.ledger.join import Join
 from tracer.ledger.labels import Labels
-from tracer.ledger.summary import Summary, summarise
+from tracer.ledger.summarise import summarise
+from tracer.ledger.summary import Summary
 from tracer.ledger.totals import Totals
 from tracer.model import Capability, Family, Names, Records, Steps, Target, join_records, take_rows
 from tracer.record.increments import Increments

@@ -18,7 +18,8 @@ from urllib.parse import quote
 import msgspec
 
 from tracer.errors import UsageError
-from tracer.ledger.summary import SlowStep, Summary, slow_steps, summarise
+from tracer.ledger.summarise import slow_steps, summarise
+from tracer.ledger.summary import SlowStep, Summary
 from tracer.ledger.totals import Totals
 from tracer.record.recorder import ENDED
 from tracer.record.replay import Events, events, find, replay

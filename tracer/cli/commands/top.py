@@ -19,7 +19,8 @@ from tracer.agent.agent import Agent
 from tracer.cli.console import every, print_lines, settings_of, until
 from tracer.cli.options import Parser, add_config, add_duration, add_recording, seconds
 from tracer.judge import report
-from tracer.ledger.summary import Summary, summarise
+from tracer.ledger.summarise import summarise
+from tracer.ledger.summary import Summary
 from tracer.record.recording import Recording
 from tracer.record.replay import replay
 

@@ -79,4 +79,4 @@ def test_a_kernel_without_type_information_is_named(engine):
 
     assert hidden.code == 3
     (line,) = hidden.errors
-    assert line.startswith("tailtrace: this kernel tells no types")
+    assert line.startswith("tailtrace: this kernel has no BTF")

@@ -83,7 +83,7 @@ def test_without_btf_that_is_said(configuration):
     seen = seen_by_kubelet([*HIDING_BTF, "sh"], configuration)
 
     assert (False, 3) == (seen.ready, seen.code)
-    assert only_line(seen).startswith("tailtrace: this kernel tells no types")
+    assert only_line(seen).startswith("tailtrace: this kernel has no BTF")
 
 
 def test_a_port_in_use_is_named_with_the_way_to_find_its_holder(configuration):

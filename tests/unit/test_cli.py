@@ -25,6 +25,7 @@ RANGES = ("--before", "0/3600", "--after", "3600/7200")
         (["run", "--colour"], "--colour"),
         (["run", "--config", "/nonexistent.yaml"], "/nonexistent.yaml"),
         (["explain", "first", "a.db"], "'first'"),
+        (["doctor", "--pid", "-1"], "'-1'"),
         (["explain", "1", "/nonexistent.db"], "/nonexistent.db"),
         (["compare", "a.db", "b.db", "--window", "60"], "--window goes with --prometheus URL"),
         (["compare", "a.db", "b.db", "--after-selector", "x"], "--after-selector goes with"),

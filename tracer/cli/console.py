@@ -113,4 +113,5 @@ def write_file(path: Path, content: str) -> None:
     try:
         path.write_text(content)
     except OSError as e:
-        raise UsageError(f"{path}: cannot be written: {e.strerror}") from e
+        why = e.strerror
+        raise UsageError(f"{path}: {why}; give a place that can be written") from e

@@ -20,7 +20,7 @@ def add_recording(sub: Parser, help_: str = "else of this machine, now") -> None
 
 def add_pids(sub: Parser) -> None:
     sub.add_argument(
-        "--pid", type=int, action="append", metavar="PID", help="not the targets, but this"
+        "--pid", type=_pid, action="append", metavar="PID", help="not the targets, but this"
     )
 
 
@@ -42,3 +42,9 @@ def seconds(text: str) -> float:
     if not 0 < value <= 1e7:
         raise argparse.ArgumentTypeError(f"{text!r} is no time above 0, such as 90, 30m or 2h")
     return value
+
+
+def _pid(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) < 1 << 22):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of a process")
+    return int(text)

@@ -86,7 +86,7 @@ def btf_of_kernel() -> Pointer:
     handle = _function("btf__load_vmlinux_btf", c.c_void_p)()
     if not handle:
         raise UnavailableError(
-            "this kernel tells no types: /sys/kernel/btf/vmlinux is missing (CONFIG_DEBUG_INFO_BTF)"
+            "this kernel has no BTF, /sys/kernel/btf/vmlinux: boot one with CONFIG_DEBUG_INFO_BTF"
         )
     return c.c_void_p(handle)
 

@@ -45,6 +45,6 @@ def seconds(text: str) -> float:
 
 
 def _pid(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) < 1 << 22):
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) < 1 << 31):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of a process")
     return int(text)

@@ -24,7 +24,7 @@ BPF_OBJECTS := $(BPF_SOURCES:bpf/%.bpf.c=$(OBJECTS)/%.bpf.o)
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # $(call debian,PACKAGES) installs those that are missing.
 debian = missing=$$(for p in $(1); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null \
@@ -103,6 +103,12 @@ ifdef TEST
 else
 	KERNEL_TESTS=1 $(BIN)/pytest -m lab tests/lab $(if $(KERNEL),-k '[$(KERNEL)] or [$(KERNEL)-')
 endif
+
+.PHONY: demo-migration
+demo-migration: setup ## record a stalled guest and one that is not, compare; 15 minutes, build/migration/verdict.html
+	@$(call debian,$(LAB_PACKAGES))
+	rm -rf build/migration
+	$(BIN)/python -m lab.migration $(if $(DURATION),--seconds $(DURATION))
 
 .PHONY: kernels
 kernels: setup ## boot the kernels of the lab, write docs/kernels.md: what each lets us tell

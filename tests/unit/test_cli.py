@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tracer.cli import main
+from tracer.cli.commands.record import progress
 from tracer.cli.parser import parse
 
 RANGES = ("--before", "0/3600", "--after", "3600/7200")
@@ -52,6 +53,13 @@ def test_a_duration_may_be_in_minutes_and_hours(text: str, seconds: float) -> No
     arguments = parse(["record", "-o", "before.db", "--duration", text])
 
     assert arguments.duration == seconds
+
+
+@pytest.mark.parametrize(
+    ("of", "said"), [(1800.0, "2.5 of 30.0 minutes, 1 step"), (None, "2.5 minutes, 1 step")]
+)
+def test_a_recording_says_how_far_it_is(of: float | None, said: str) -> None:
+    assert said == progress(150.0, of, steps=1)
 
 
 def test_a_wrong_value_in_the_configuration_is_named(

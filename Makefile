@@ -11,7 +11,7 @@ BUILT := dashboards/built
 # What building and running needs, and what the tests compare with.
 BUILD_PACKAGES := clang llvm libbpf1 libbpf-dev linux-libc-dev gcc g++ libc6-dev python3-dev python3-venv
 LAB_PACKAGES := qemu-system-x86 busybox-static e2fsprogs kmod udev util-linux
-TEST_PACKAGES := prometheus iproute2 util-linux bpftool chromium chromium-driver \
+TEST_PACKAGES := prometheus util-linux bpftool chromium chromium-driver \
 	$(shell command -v kubectl >/dev/null || echo kubernetes-client)
 BENCH_PACKAGES := libbpf-tools bpfcc-tools bpftrace
 IMAGE_PACKAGES := buildah debootstrap podman runc

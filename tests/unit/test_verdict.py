@@ -393,13 +393,35 @@ def test_html_is_one_file_without_script_and_escapes_names(hostile):
 def test_a_chart_draws_both_distributions_from_all_to_the_rarest(before, after):
     svg = chart("a <title>", before.elapsed["chat", "decode"], after.elapsed["chat", "decode"])
 
-    root = ElementTree.fromstring(svg)
-    curves = [path for path in root if path.get("fill") == "none"]
+    curves = _curves(svg)
     assert len(curves) == 2
     for path in curves:
         x = [float(n) for n in re.findall(r"[MH]([\d.]+)", path.get("d"))]
         y = [float(n) for n in re.findall(r"[V,]([\d.]+)", path.get("d"))]
         assert x == sorted(x)
         assert y == sorted(y)
-        assert 0 <= min(x) <= max(x) <= 560
+        assert 0 <= min(x) <= max(x) <= 530
         assert 0 <= min(y) <= max(y) <= 300
+
+
+@pytest.mark.parametrize(("times", "outcome"), [(2, Outcome.PASS), (0.5, Outcome.FAIL)])
+def test_a_limit_is_drawn_right_of_a_curve_that_keeps_it(before, after, times, outcome):
+    p999 = quantile_interval(after.deschedules["chat"], 0.999, 0.95).value
+    limit = Criterion(figure="deschedule_p999", at_most=times * p999)
+    verdict = judge(before, after, Criteria(criteria=(limit,), defaults=False))
+
+    page = as_html(verdict)
+
+    svg = page[page.index("<svg") : page.index("</svg>") + len("</svg>")]
+    _, curve = _curves(svg)
+    (bar,) = re.findall(r'<path d="M([\d.]+),([\d.]+)V([\d.]+)" stroke="#1a1a1a"', svg)
+    x, top, bottom = map(float, bar)
+    points = re.findall(r"H([\d.]+)V([\d.]+)", curve.get("d"))
+    crossing = next(float(at) for at, y in points if float(y) >= (top + bottom) / 2)
+    assert verdict.outcome is outcome
+    assert (crossing < x) is (outcome is Outcome.PASS)
+    assert "p999 at most " in svg
+
+
+def _curves(svg):
+    return [path for path in ElementTree.fromstring(svg) if path.get("fill") == "none"]

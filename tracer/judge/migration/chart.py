@@ -1,9 +1,13 @@
-"""Two distributions as inline SVG: the part beyond each duration, both axes logarithmic."""
+"""
+Two distributions as inline SVG: the part beyond each duration, both axes logarithmic. Limits are
+bars that the curve must pass on the left.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from tracer.judge.migration.distribution import Distribution
@@ -12,19 +16,35 @@ from tracer.judge.words import duration
 _WIDTH, _HEIGHT = 530, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 30, 34, 40
 _LEAST = 1e-5  # of all observations: where the vertical axis ends
-_BEFORE, _AFTER = "#b3261e", "#1f5fbf"
+_BEFORE, _AFTER, _LIMIT = "#b3261e", "#1f5fbf", "#1a1a1a"
 
 
-def chart(title: str, before: Distribution, after: Distribution) -> str:
+@dataclass(frozen=True, slots=True)
+class Limit:
+    seconds: float
+    part: float
+    """Of all observations, which may take longer."""
+
+    text: str
+
+
+def chart(
+    title: str, before: Distribution, after: Distribution, limits: Sequence[Limit] = ()
+) -> str:
     """An ``svg`` element. There are observations on both sides."""
     reach = [edge for side in (before, after) for edge in side.survival()[0]]
+    reach += [limit.seconds for limit in limits]
     first = math.floor(math.log10(min(reach)))
     last = max(math.ceil(math.log10(max(reach))), first + 1)
-    return "\n".join(_elements(title, before, after, (first, last)))
+    return "\n".join(_elements(title, before, after, limits, (first, last)))
 
 
 def _elements(
-    title: str, before: Distribution, after: Distribution, decades: tuple[int, int]
+    title: str,
+    before: Distribution,
+    after: Distribution,
+    limits: Sequence[Limit],
+    decades: tuple[int, int],
 ) -> Iterator[str]:
     yield f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" '
     yield f'role="img" aria-label="{escape(title)}">'
@@ -43,6 +63,10 @@ def _elements(
         yield f'<path d="{_path(side, decades)}" fill="none" stroke="{colour}" stroke-width="2"/>'
         x = _WIDTH - _RIGHT - 48 * (1 - at)
         yield f'<text x="{x}" y="18" text-anchor="end" fill="{colour}">{name}</text>'
+    for limit in limits:
+        x, y = _x(limit.seconds, decades), _y(limit.part)
+        yield f'<path d="M{x:.1f},{y - 9:.1f}V{y + 9:.1f}" stroke="{_LIMIT}" stroke-width="3"/>'
+        yield _label(x, y + 22, "middle", limit.text)
     yield "</svg>"
 
 

@@ -47,6 +47,8 @@ class Figure:
     """0 where there is nothing to estimate from."""
 
     steal_matters: bool = False
+    quantile: float | None = None
+    """Of a distribution, where the figure is one."""
 
     @property
     def measured(self) -> bool:
@@ -134,6 +136,7 @@ def _quantiles(
             _quantile(find, q),
             _count(find),
             steal_matters,
+            q,
         )
         for q in (0.5, 0.99, 0.999)
     }

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from tracer.judge.migration import phrases
-from tracer.judge.migration.chart import chart
+from tracer.judge.migration.chart import Limit, chart
+from tracer.judge.migration.figures import FIGURES, Subject
 from tracer.judge.migration.text import (
     CAUSE_TITLES,
     FINDING_TITLES,
@@ -15,6 +16,7 @@ from tracer.judge.migration.text import (
     shown_causes,
 )
 from tracer.judge.migration.verdict import Verdict
+from tracer.judge.words import duration
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 76em; margin: 2em auto; padding: 0 1em;
@@ -26,6 +28,7 @@ h1 { border-left: .4em solid; padding-left: .5em }
 .pass { color: #0a7d33 } .fail { color: #b3261e } .inconclusive { color: #8a5a00 }
 td:first-child { font-weight: 600 }
 td:first-child.cause { font-weight: 400; padding-left: 2em }
+text { paint-order: stroke; stroke: #fff; stroke-width: 3px }
 svg { margin: 1em 1em 0 0; font: 12px system-ui, sans-serif }
 """
 
@@ -52,7 +55,8 @@ def _page(verdict: Verdict) -> Iterator[str]:
     yield from _table(FINDING_TITLES, rows, [finding.outcome for finding in verdict.findings])
     yield from (f"<p>{escape(note)}</p>" for note in phrases.notes(verdict))
     yield "<h2>Distributions</h2>"
-    yield "<p>The part of all that took longer than a time. Lower and further left is better.</p>"
+    yield "<p>The part of all that took longer than a time. Lower and further left is better; "
+    yield "after the migration a curve must pass limits on their left.</p>"
     yield from _charts(verdict)
     if verdict.causes:
         shown = shown_causes(verdict)
@@ -68,12 +72,24 @@ def _charts(verdict: Verdict) -> Iterator[str]:
     before, after = verdict.before, verdict.after
     for pair in pairs:
         if pair in before.elapsed and pair in after.elapsed:
-            title = f"Step wall time: {' '.join(pair)}"
-            yield chart(title, before.elapsed[pair], after.elapsed[pair])
+            title, limits = f"Step wall time: {' '.join(pair)}", _limits(verdict, "step", pair)
+            yield chart(title, before.elapsed[pair], after.elapsed[pair], limits)
     for tenant, step in pairs:
         if not step and tenant in before.deschedules and tenant in after.deschedules:
             title = f"Deschedule intervals: {tenant}"
-            yield chart(title, before.deschedules[tenant], after.deschedules[tenant])
+            limits = _limits(verdict, "deschedule", (tenant, ""))
+            yield chart(title, before.deschedules[tenant], after.deschedules[tenant], limits)
+
+
+def _limits(verdict: Verdict, what: str, subject: Subject) -> list[Limit]:
+    """Of quantiles after the migration."""
+    found = []
+    for finding in verdict.findings:
+        of, _, which = finding.criterion.figure.rpartition("_")
+        quantile, most = FIGURES[finding.criterion.figure].quantile, finding.criterion.at_most
+        if (of, finding.tenant, finding.step) == (what, *subject) and quantile and most:
+            found.append(Limit(most, 1 - quantile, f"{which} at most {duration(most)}"))
+    return found
 
 
 def _table(

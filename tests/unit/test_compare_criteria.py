@@ -35,6 +35,7 @@ DEFAULTS = {
     "step_p999_p50": (2.0, None, 1.25, None),
     "step_p50": (None, None, 1.05, None),
     "steps_per_second": (None, None, None, 0.95),
+    "misplaced_segments": (0.0, None, None, None),
 }
 
 

@@ -105,6 +105,19 @@ def test_a_segment_on_the_wrong_node_fails_and_what_is_not_told_does_not_pass(be
     assert outcomes == [Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE]
 
 
+def test_segments_are_judged_by_default_where_memory_is_told(before, after):
+    told, untold = (
+        judge(before, replace(after, misplaced_segments=misplaced), Criteria())
+        for misplaced in (1, None)
+    )
+
+    assert finding(told, "misplaced_segments").outcome is Outcome.FAIL
+    assert untold.outcome is Outcome.PASS
+    assert untold.remarks == [
+        "misplaced_segments is not judged: nothing is told of it after the migration."
+    ]
+
+
 def test_rare_kinds_and_stages_are_judged_only_when_named(before, after):
     rare = distribution(120, np.arange(120), np.full(120, 0.001))
     sides = [

@@ -33,6 +33,9 @@ class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     step: str = ""
     """Only this kind, stages too; each kind's, without stages, when not given."""
 
+    where_told: bool = False
+    """Left out where nothing is told of the figure after the migration; else that is no pass."""
+
     def __post_init__(self) -> None:
         require(self.figure in FIGURES, "figure", self.figure, f"one of {', '.join(FIGURES)}")
         limits = {limit: getattr(self, limit) for limit in LIMITS}
@@ -63,14 +66,12 @@ _DEFAULTS = (
     Criterion(figure="step_p999_p50", at_most=2.0, max_ratio=1.25),
     Criterion(figure="step_p50", max_ratio=1.05),
     Criterion(figure="steps_per_second", min_ratio=0.95),
+    Criterion(figure="misplaced_segments", at_most=0, where_told=True),
 )
 
-
-FLEET_DEFAULTS = (
-    *_DEFAULTS[:2],
-    Criterion(figure="step_mean", max_ratio=1.05),  # exact, where buckets are too wide for a p50
-    _DEFAULTS[3],
-)
+_STEP_MEAN = Criterion(figure="step_mean", max_ratio=1.05)
+FLEET_DEFAULTS = tuple(_STEP_MEAN if c.figure == "step_p50" else c for c in _DEFAULTS)
+"""The mean is exact, where buckets are too wide for a median."""
 
 
 class Criteria(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

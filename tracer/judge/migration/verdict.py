@@ -8,7 +8,7 @@ beyond. Everything else is inconclusive, and says what would settle it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -98,8 +98,15 @@ def judge(
         objections=against,
         findings=findings,
         causes=changes(before, after, criteria.confidence),
-        remarks=remarks,
+        remarks=[*remarks, *_left_out(criteria, findings)],
     )
+
+
+def _left_out(criteria: Criteria, findings: Sequence[Finding]) -> Iterator[str]:
+    judged = {finding.criterion for finding in findings}
+    for criterion in criteria.all:
+        if criterion not in judged:
+            yield f"{criterion.figure} is not judged: nothing is told of it after the migration."
 
 
 def _judged_pairs(before: Sample, after: Sample, min_share: float) -> set[Pair]:
@@ -118,9 +125,20 @@ def _subjects(
     """Those that the criterion names, or of those that matter all that it is about."""
     figure, named = FIGURES[criterion.figure], (criterion.tenant, criterion.step)
     if figure.of is Of.MACHINE or all(named) or (criterion.tenant and figure.of is Of.TENANT):
-        return [named]
-    tenants = {tenant for tenant, _ in judged}
-    found = {
+        found = {named: None}
+    else:
+        found = _observed(before, after, criterion, judged)
+    if criterion.where_told:
+        return [subject for subject in found if figure.observations(after, subject)]
+    return list(found) or [named]
+
+
+def _observed(
+    before: Sample, after: Sample, criterion: Criterion, judged: Set[Pair]
+) -> dict[Subject, None]:
+    """In the order in which they were seen."""
+    figure, tenants = FIGURES[criterion.figure], {tenant for tenant, _ in judged}
+    return {
         subject: None
         for sample in (before, after)
         for subject in subjects(figure, sample)
@@ -129,7 +147,6 @@ def _subjects(
         and criterion.tenant in ("", subject[0])
         and criterion.step in ("", subject[1])
     }
-    return list(found) or [named]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,11 @@ from lab.examination import (
     examine_here,
 )
 
-VICTIM = CHECKOUT / "build/memory_victim"
+VICTIMS = "segment_victim", "memory_victim"
 MEMORY = {
+    "moved": (sys.executable, "-m", "tests.lab.moved_segment", "build/segment_victim"),
     "placement": (sys.executable, "-m", "tests.lab.placement"),
-    "events": (sys.executable, "tests/lab/trace_memory.py", str(VICTIM)),
+    "events": (sys.executable, "tests/lab/trace_memory.py", "build/memory_victim"),
 }
 MACHINE = {"machine": (sys.executable, "tests/lab/machine.py")}
 
@@ -42,14 +43,20 @@ def examined(
 @pytest.fixture(scope="session", params=kernels.TRACED)
 def memory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Examination:
     """All that is asked of memory, answered."""
-    VICTIM.parent.mkdir(exist_ok=True)
-    options = ("-O2", "-pthread", f"-I{CHECKOUT}/stepmark/stepmark/include")
-    source = "tests/lab/memory_victim.c"
-    subprocess.run(("gcc", *options, source, "-o", VICTIM), cwd=CHECKOUT, check=True)
+    for victim in VICTIMS:
+        _compile(victim)
     kernel, folder = kernels.fetch(request.param), tmp_path_factory.mktemp(request.param)
     examination = examine(kernel, MEMORY, folder, _BOOTS)
     assert [str(a) for a in examination.answers.values() if a.status] == []
     return examination
+
+
+def _compile(victim: str) -> None:
+    """In the checkout, which the guest sees."""
+    (CHECKOUT / "build").mkdir(exist_ok=True)
+    source, program = f"tests/lab/{victim}.c", f"build/{victim}"
+    options = ("-O2", "-pthread", "-Istepmark/stepmark/include")
+    subprocess.run(("gcc", *options, source, "-o", program), cwd=CHECKOUT, check=True)
 
 
 @pytest.fixture(scope="session")

@@ -6,17 +6,13 @@
  * each what it did, or what the kernel counted of the whole machine meanwhile: a line of JSON.
  */
 #define _GNU_SOURCE
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "stepmark.h"
+#include "two_nodes.h"
 
-#define PAGE 4096L
 #define HUGE (2L << 20)
 #define MPOL_DEFAULT 0
 #define MPOL_BIND 2
@@ -31,16 +27,6 @@ static void begin(const char *kind)
 {
 	begun++;
 	stepmark_begin(stepmark_kind(kind), tenant);
-}
-
-static void run_on(int cpu)
-{
-	cpu_set_t only;
-
-	CPU_ZERO(&only);
-	CPU_SET(cpu, &only);
-	if (sched_setaffinity(0, sizeof(only), &only))
-		exit(1);
 }
 
 static void allocate_on(int node)
@@ -65,28 +51,6 @@ static char *area(long size, int advice)
 	at = (char *)(((uintptr_t)at + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
 	madvise(at, size, advice);
 	return at;
-}
-
-static void touch(char *at, long count, long stride)
-{
-	for (long i = 0; i < count; i++)
-		*(volatile char *)(at + i * stride) = 1;
-}
-
-/* How many of the pages are on a node. */
-static long on_node(char *at, long count, int node)
-{
-	static void *pages[PAGES];
-	static int status[PAGES];
-	long found = 0;
-
-	for (long i = 0; i < count; i++)
-		pages[i] = at + i * PAGE;
-	if (syscall(SYS_move_pages, 0, count, pages, NULL, status, 0))
-		exit(1);
-	for (long i = 0; i < count; i++)
-		found += status[i] == node;
-	return found;
 }
 
 static void move_to(char *at, long count, int node)
@@ -134,7 +98,7 @@ static char *allocate(const char *kind, int remote, int local)
 	stepmark_end();
 	allocate_anywhere();
 	printf("{\"kind\": \"%s\", \"step\": %lu, \"remote\": %ld, \"local\": %ld}\n", kind, begun,
-	       on_node(at, remote + local, 0), on_node(at, remote + local, 1));
+	       on_node(at, remote + local, PAGE, 0), on_node(at, remote + local, PAGE, 1));
 	return at;
 }
 
@@ -161,7 +125,7 @@ static void move_pages_by_request(char *at)
 	long moved = vmstat("pgmigrate_success") - before;
 	stepmark_end();
 	printf("{\"kind\": \"move_pages\", \"step\": %lu, \"vmstat\": %ld, \"there\": %ld}\n",
-	       begun, moved, on_node(at, PAGES / 2, 1));
+	       begun, moved, on_node(at, PAGES / 2, PAGE, 1));
 }
 
 static void migrate_all_by_request(void)
@@ -209,7 +173,7 @@ static void be_balanced(void)
 	unsigned long first = begun;
 	read_counters(before);
 	balancing("1");
-	for (int i = 0; i < BALANCE_ROUNDS && on_node(at, PAGES, 1) < PAGES / 2; i++)
+	for (int i = 0; i < BALANCE_ROUNDS && on_node(at, PAGES, PAGE, 1) < PAGES / 2; i++)
 		for (uint64_t end = stepmark_now_ns() + 50000000; stepmark_now_ns() < end;)
 			touch(at, PAGES, PAGE);
 	balancing("0");
@@ -228,7 +192,7 @@ static void be_balanced(void)
 
 int main(void)
 {
-	int last = (int)sysconf(_SC_NPROCESSORS_ONLN) - 1;
+	int last = last_cpu();
 
 	tenant = stepmark_tenant("victim");
 	run_on(last);

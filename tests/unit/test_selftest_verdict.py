@@ -74,6 +74,13 @@ def test_what_has_an_account_of_its_own_is_that_and_at_most_all(
     assert judge(busy).verdict is verdict
 
 
+@pytest.mark.parametrize(("stall", "verdict"), [(0.1, Verdict.NAMED), (0.0, Verdict.MISNAMED)])
+def test_what_came_in_the_midst_of_it_is_not_missing(stall: float, verdict: Verdict) -> None:
+    told = {"softirq": 0.3, "stall": stall}
+
+    assert judge(seen("softirq", 0.5, told, least=0.4, nested=("stall",))).verdict is verdict
+
+
 def test_what_never_happened_by_its_own_account_says_nothing() -> None:
     idle = seen("quota", 0.9, {"preempted": 0.9}, least=0.0)
 

@@ -26,6 +26,7 @@ NOT_PROVOKED: Mapping[str, str] = {
 }
 
 _TAKEN = ("irq", "softirq", "fault")
+_NESTED = {"irq": ("steal", "stall"), "softirq": ("irq", "steal", "stall")}
 _WAITED = tuple(cause.name for cause in CAUSES if cause.group is Group.WAITED)
 
 
@@ -115,6 +116,7 @@ def provoke(how: Provocation, cpu: int, observer: Observer, precision: float = 0
         truth=truth,
         beside=beside,
         least=least,
+        nested=_NESTED.get(how.interrupts, ()),
         seconds=observer.seconds(victim.pid),
         waits=int(observer.work(victim.pid)["switches"].sum()),
         precision=precision,

@@ -55,6 +55,9 @@ class Seen:
     least: float | None = None
     """So much of the truth was the cause, by an account of its own; None: all but the others'."""
 
+    nested: tuple[str, ...] = ()
+    """Causes that may have had a part of that ``least``: they come in the midst of it."""
+
     precision: float = 0.01
     """Share by which the two may differ."""
 
@@ -122,7 +125,7 @@ def _objections(seen: Seen) -> Iterator[str]:
     measured, tolerance = seen.seconds[seen.cause], _tolerance(seen)
     if measured > seen.truth + tolerance:
         yield f"{duration(measured - seen.truth)} too much"
-    missing = _provoked(seen) - measured
+    missing = _provoked(seen) - measured - sum(seen.seconds[name] for name in seen.nested)
     if missing > tolerance:
         yield f"{duration(missing)} of it are not accounted for"
     for name in TO_OTHERS:

@@ -58,7 +58,7 @@ $(OBJECTS)/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h) bpf/tailtrace.bpf.c stepmark
 page: $(PAGE)/vendor ## fetch what the page for people is drawn with
 
 $(PAGE)/vendor: $(PAGE)/package.json $(PAGE)/package-lock.json | $(VENV)/.installed
-	$(BIN)/npm --prefix $(PAGE) ci --ignore-scripts --no-audit --no-fund --loglevel error >build/npm.log
+	$(BIN)/npm --prefix $(PAGE) ci --ignore-scripts --no-audit --no-fund --loglevel error >/dev/null
 	@mkdir -p $@
 	cp $(PAGE)/node_modules/uplot/dist/uPlot{.iife.min.js,.min.css} $@
 	cp $(PAGE)/node_modules/uplot/LICENSE $@/uPlot.LICENSE.txt

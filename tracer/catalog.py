@@ -440,8 +440,8 @@ LABELS: dict[str, str] = {
     "cpu": "number of the CPU",
     "scope": "which CPUs stood still together",
     "node": "number of the NUMA node",
-    "counter": "`local` and `other`: for a CPU of this node, of another; `foreign`: wanted from it,"
-    " served by another",
+    "counter": "`local` and `other`: for a CPU of this node, of another; `hit` and `foreign`:"
+    " wanted from this node, and served by it, by another",
     "segment": "`private`, or a shared segment's name; those beyond the configured number are"
     " `other`",
     "kind": "which of the events that a metric counts; or what a machine is",

@@ -91,7 +91,7 @@ def drift() -> list[dict[str, float | None]]:
         os.sched_setaffinity(0, CPUS[1 if window == DISTURBED else 0])
         segment("window", 8 * MIB).close()
         node = drifts.add(value_of(numastat()) or {})[0]
-        told.append({"remote": value_of(node.remote), "change": value_of(node.change)})
+        told.append({"remote": value_of(node.remote.now), "change": value_of(node.remote.change)})
     return told
 
 

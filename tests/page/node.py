@@ -23,7 +23,7 @@ from tracer.judge.placement import Placement, judge
 from tracer.ledger.histogram import EDGES_SECONDS
 from tracer.ledger.stalls import StallRow
 from tracer.ledger.summary import RecentRow, SlowStep, Summary
-from tracer.memory.numastat import Counts, Drift
+from tracer.memory.numastat import Counts, Drift, Trend
 from tracer.memory.pages import Pages
 from tracer.memory.process import ProcessMemory
 from tracer.memory.segments import Segment
@@ -142,7 +142,11 @@ def placement(names: Names) -> Placement:
         ((0, 26), 77), f"/dev/shm/{names.segment}", 4 << 20, (70,), pages, Known("default")
     )
     drift = {
-        node: Drift(Counts(9_000 - 4_000 * node, 1_000, 0), Known(0.1), Known(0.04))
+        node: Drift(
+            Counts(9_000 - 4_000 * node, 1_000, 9_000, 0),
+            Trend(Known(0.1), Known(0.04)),
+            Trend(Known(0.0), Known(0.0)),
+        )
         for node in (0, 1)
     }
     return judge(MemoryState(60.0, Known({}), drift, (engine,), (shared,), {}, 0))

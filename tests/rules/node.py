@@ -43,7 +43,7 @@ LABEL_VALUES: dict[str, Sequence[str]] = {
     "scope": list(SCOPES),
     "reason": [loss.name for loss in LOSSES],
     "node": ["0", "1"],
-    "counter": ["local", "other", "foreign"],
+    "counter": ["local", "other", "hit", "foreign"],
     "segment": ["private", "/dev/shm/queue"],
     "hook": ["sched_switch", "sched_wakeup"],
 }

@@ -64,7 +64,9 @@ class NumaMachine:
         self.numastat(1, local=0, other=0)
 
     def numastat(self, node: int, *, local: int, other: int, foreign: int = 0) -> None:
-        counters = {"numa_foreign": foreign, "local_node": local, "other_node": other}
+        hit = local + other
+        counters = {"numa_hit": hit, "numa_foreign": foreign, "local_node": local}
+        counters |= {"other_node": other}
         text = "".join(f"{name} {value}\n" for name, value in counters.items())
         _write(self.sys / f"devices/system/node/node{node}/numastat", text)
 

@@ -18,7 +18,7 @@ from tracer.judge.memory import as_dict, as_lines
 from tracer.judge.misplaced import misplaced
 from tracer.judge.placement import Verdict, judge, mismatch_by_tenant, segment_name
 from tracer.memory.devices import Accelerator
-from tracer.memory.numastat import Counts, Drift
+from tracer.memory.numastat import Counts, Drift, Trend
 from tracer.memory.pages import Pages
 from tracer.memory.pinning import Placed
 from tracer.memory.process import ProcessMemory
@@ -183,7 +183,8 @@ def test_shared_segments_count_for_each_user_and_tenants_are_summed():
 
 
 def test_the_report_fits_its_width_and_json_has_what_is_known():
-    drift = {0: Drift(Counts(9, 1, 2), Unknown("few"), Known(0.1, "since boot"))}
+    remote, missed = (Trend(Unknown("few"), Known(usual, "since boot")) for usual in (0.1, 0.0))
+    drift = {0: Drift(Counts(9, 1, 9, 2), remote, missed)}
     placement = judge(state(queue({0: 83, 1: 17}), users=[user(), user(8)], drift=drift))
     lines = list(as_lines(placement))
     told = json.loads(json.dumps(as_dict(placement)))

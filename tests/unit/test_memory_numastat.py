@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.numa_machine import NumaMachine
@@ -13,14 +15,18 @@ class Node:
     """One node's counters, as they grow window by window."""
 
     def __init__(self, **since_boot: int) -> None:
-        self.counts = Counts(**({"local": 0, "other": 0, "foreign": 0} | since_boot))
+        self.counts = Counts(**({"local": 0, "other": 0, "hit": 0, "foreign": 0} | since_boot))
         self.drifts = Drifts()
         self.drifts.add({0: self.counts})
 
-    def window(self, *, local: int, other: int, foreign: int = 0):
-        before = self.counts
-        self.counts = Counts(before.local + local, before.other + other, before.foreign + foreign)
+    def window(self, **gained: int):
+        self.counts = replace(
+            self.counts, **{name: getattr(self.counts, name) + n for name, n in gained.items()}
+        )
         return self.drifts.add({0: self.counts})[0]
+
+    def remote(self, **gained: int):
+        return self.window(**gained).remote
 
 
 def test_counters_are_read_from_every_node(tmp_path):
@@ -29,7 +35,7 @@ def test_counters_are_read_from_every_node(tmp_path):
 
     counts = value_of(numastat(machine.proc, machine.sys))
 
-    assert counts == {0: Counts(10, 20, 3), 1: Counts(0, 0, 0)}
+    assert counts == {0: Counts(10, 20, 30, 3), 1: Counts(0, 0, 0, 0)}
 
 
 def test_counters_that_are_switched_off_tell_nothing(tmp_path):
@@ -50,17 +56,17 @@ def test_counters_that_are_not_understood_are_unknown(tmp_path, content):
 
 
 def test_the_first_window_is_held_against_the_time_since_boot():
-    drift = Node(local=9_000, other=1_000).window(local=5_000, other=5_000)
+    drift = Node(local=9_000, other=1_000).remote(local=5_000, other=5_000)
 
-    assert (drift.remote, drift.usual) == (Known(0.5, "the last window"), Known(0.1, "since boot"))
+    assert (drift.now, drift.usual) == (Known(0.5, "the last window"), Known(0.1, "since boot"))
     assert value_of(drift.change) == pytest.approx(0.4)
 
 
 def test_drift_rises_within_one_window_and_returns():
     node = Node()
-    quiet = [value_of(node.window(local=9_900, other=100).change) for _ in range(5)]
-    risen = value_of(node.window(local=2_000, other=8_000).change)
-    after = value_of(node.window(local=9_900, other=100).change)
+    quiet = [value_of(node.remote(local=9_900, other=100).change) for _ in range(5)]
+    risen = value_of(node.remote(local=2_000, other=8_000).change)
+    after = value_of(node.remote(local=9_900, other=100).change)
 
     assert quiet[1:] == [0.0] * 4
     assert risen == pytest.approx(0.79)
@@ -71,7 +77,7 @@ def test_what_lasts_becomes_usual():
     node = Node()
     for _ in range(REFERENCE):
         node.window(local=10_000, other=0)
-    shifted = [value_of(node.window(local=5_000, other=5_000).change) for _ in range(REFERENCE)]
+    shifted = [value_of(node.remote(local=5_000, other=5_000).change) for _ in range(REFERENCE)]
 
     assert shifted[: REFERENCE // 2] == [0.5] * (REFERENCE // 2)
     assert shifted[-1] == 0.0
@@ -80,18 +86,23 @@ def test_what_lasts_becomes_usual():
 def test_few_allocations_tell_nothing_and_are_not_usual_either():
     node = Node()
     node.window(local=10_000, other=0)
-    few = node.window(local=0, other=FEW - 1)
+    few = node.remote(other=FEW - 1)
 
     assert isinstance(few.change, Unknown)
-    assert value_of(node.window(local=10_000, other=0).usual) == 0.0
+    assert value_of(node.remote(local=10_000, other=0).usual) == 0.0
 
 
-def test_what_was_wanted_elsewhere_is_counted_in_the_window():
-    assert Node(foreign=7).window(local=0, other=0, foreign=5).window.foreign == 5
+def test_what_was_wanted_from_a_full_node_and_came_from_another_drifts_by_itself():
+    node = Node()
+    node.window(local=9_000, other=1_000, hit=10_000)
+    full = node.window(local=9_000, other=1_000, hit=7_500, foreign=2_500)
+
+    assert value_of(full.missed.now) == value_of(full.missed.change) == 0.25
+    assert value_of(full.remote.change) == 0.0
 
 
 def test_a_node_that_appeared_has_no_drift_yet():
     drifts = Drifts()
-    drifts.add({0: Counts(0, 0, 0)})
+    drifts.add({0: Counts(0, 0, 0, 0)})
 
-    assert list(drifts.add({0: Counts(1, 0, 0), 1: Counts(1, 0, 0)})) == [0]
+    assert list(drifts.add({0: Counts(1, 0, 0, 0), 1: Counts(1, 0, 0, 0)})) == [0]

@@ -67,7 +67,7 @@ class Memory:
                 for counter in each.__slots__
             },
         )
-        changes = {node: drift.change for node, drift in placement.state.drift.items()}
+        changes = {node: drift.remote.change for node, drift in placement.state.drift.items()}
         yield Family(
             catalog.NUMASTAT_DRIFT,
             {

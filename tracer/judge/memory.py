@@ -11,14 +11,14 @@ from tracer.judge.finding_lines import finding_lines, wrapped
 from tracer.judge.misplaced import in_words, misplaced
 from tracer.judge.placement import Placement, SegmentVerdict, TargetVerdict
 from tracer.judge.words import clipped, compact, count, duration
-from tracer.memory.numastat import Drift
+from tracer.memory.numastat import Drift, Trend
 from tracer.memory.pages import PAGE, Pages, shares
 from tracer.memory.watch import MemoryState
 from tracer.model import Capability
 from tracer.targets.text import visible
 
 _ROWS, _KINDS = 12, 3
-_NODES = "{:5} {:>10} {:>9} {:>9} {:>9} {:>10}"
+_NODES = "{:5} {:>10} {:>9} {:>9} {:>9}  {:>9} {:>9} {:>9}"
 _PROCESSES = "{:16} {:>8}  {:22} {:22} {:>9} {:>10}"
 _SEGMENTS = "{:24} {:>15}  {:22} {:>6} {:>5}  {}"
 
@@ -63,9 +63,11 @@ def as_dict(placement: Placement) -> dict[str, Any]:
             {
                 "node": node,
                 "allocated": asdict(drift.window),
-                "remote": _plain(drift.remote),
-                "usual": _plain(drift.usual),
-                "drift": _plain(drift.change),
+                "remote": _plain(drift.remote.now),
+                "usual": _plain(drift.remote.usual),
+                "drift": _plain(drift.remote.change),
+                "missed": _plain(drift.missed.now),
+                "usually_missed": _plain(drift.missed.usual),
             }
             for node, drift in state.drift.items()
         ],
@@ -89,11 +91,15 @@ def _nodes(counts: Fact[object], drift: Mapping[int, Drift]) -> Iterator[str]:
     if isinstance(counts, Unknown):
         yield from wrapped("allocations: ", counts.reason)
         return
-    yield _NODES.format("NODE", "ALLOCATED", "REMOTE", "USUAL", "DRIFT", "FOREIGN")
+    titles = "NODE", "ALLOCATED", "REMOTE", "USUAL", "DRIFT", "FOREIGN", "USUAL", "DRIFT"
+    yield _NODES.format(*titles)
     for node, each in drift.items():
         served = each.window.local + each.window.other
-        shown = (_percent(each.remote), _percent(each.usual), _percent(each.change, sign="+"))
-        yield _NODES.format(node, compact(served), *shown, compact(each.window.foreign))
+        yield _NODES.format(node, compact(served), *_trend(each.remote), *_trend(each.missed))
+
+
+def _trend(trend: Trend) -> tuple[str, str, str]:
+    return _percent(trend.now), _percent(trend.usual), _percent(trend.change, sign="+")
 
 
 def _processes(targets: tuple[TargetVerdict, ...]) -> Iterator[str]:

@@ -44,34 +44,45 @@ def main(arguments: argparse.Namespace) -> int:
 def _live(arguments: argparse.Namespace) -> tuple[int, int]:
     settings = settings_of(arguments)
     settings = msgspec.structs.replace(settings, outlier_ms=min(settings.outlier_ms, _OUTLIER_MS))
-    seen: list[Steps] = []
-    waits: list[tuple[Records, NDArray[np.int32]]] = []
-    names: dict[int, str] = {}
+    second = _Second()
     with (
-        Agent(settings, seen.append, lambda *each: waits.append(each)) as agent,
+        Agent(settings, second.steps.append, second.add_waits) as agent,
         PerfettoTrace(arguments.output, time.monotonic_ns(), time.time_ns()) as trace,
     ):
-        drawing = Drawing(agent.totals, lambda index: names.get(index, f"process {index}"))
-
-        drawn_stalls = 0
-
-        def draw() -> None:
-            """All of a second at once: what is left out is decided by the second."""
-            nonlocal drawn_stalls
-            names.update({target.index: f"{target.name} {target.pid}" for target in agent.targets})
-            if seen:
-                trace.add(drawing.of_steps(Steps.concatenate(seen)))
-            if waits:
-                outliers, tenants = zip(*waits, strict=True)
-                trace.add(drawing.of_outliers(join_records(outliers), np.concatenate(tenants)))
-            trace.add(drawing.of_stalls(agent.totals.stalls.since(drawn_stalls)))
-            drawn_stalls = agent.totals.stalls.number
-            seen.clear()
-            waits.clear()
-
-        agent.run(until(arguments.duration), draw)
-        draw()
+        drawing = Drawing(agent.totals, second.process_name)
+        agent.run(until(arguments.duration), lambda: second.draw(agent, drawing, trace))
+        second.draw(agent, drawing, trace)
         return trace.drawn, drawing.left_out + trace.left_out
+
+
+class _Second:
+    """What came since the last drawing. It is drawn at once: what is left out is decided by the
+    second."""
+
+    def __init__(self) -> None:
+        self.steps: list[Steps] = []
+        self._waits: list[tuple[Records, NDArray[np.int32]]] = []
+        self._names: dict[int, str] = {}
+        self._drawn_stalls = 0
+
+    def add_waits(self, outliers: Records, tenants: NDArray[np.int32]) -> None:
+        self._waits.append((outliers, tenants))
+
+    def process_name(self, index: int) -> str:
+        return self._names.get(index, f"process {index}")
+
+    def draw(self, agent: Agent, drawing: Drawing, trace: PerfettoTrace) -> None:
+        self._names |= {target.index: f"{target.name} {target.pid}" for target in agent.targets}
+        if self.steps:
+            trace.add(drawing.of_steps(Steps.concatenate(self.steps)))
+        if self._waits:
+            outliers, tenants = zip(*self._waits, strict=True)
+            trace.add(drawing.of_outliers(join_records(outliers), np.concatenate(tenants)))
+        stalls = agent.totals.stalls
+        trace.add(drawing.of_stalls(stalls.since(self._drawn_stalls)))
+        self._drawn_stalls = stalls.number
+        self.steps.clear()
+        self._waits.clear()
 
 
 def _recorded(arguments: argparse.Namespace) -> tuple[int, int]:

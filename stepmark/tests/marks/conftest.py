@@ -11,6 +11,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -114,6 +115,21 @@ class Reading:
         """The only one."""
         (only,) = self.slots()
         return only
+
+    def kinds_marked(self, number: int, seconds: float = 60) -> set[str]:
+        """
+        Kinds of steps under way, read until there are so many, of an engine whose kinds name their
+        tenant: a mark that is whole has the tenant that its kind names.
+        """
+        seen: set[str] = set()
+        deadline = time.monotonic() + seconds
+        while len(seen) < number and time.monotonic() < deadline:
+            for slot in self.slots():
+                # A mark that changed while it was read is not whole, whatever it says.
+                if slot.whole and slot == self.slot_at(slot.index) and slot.step:
+                    assert slot.kind.split()[1] == slot.tenant
+                    seen.add(slot.kind)
+        return seen
 
     def done(self, slot: Current | None = None) -> list[Done]:
         """The ring of a slot, or of the only one; oldest first."""

@@ -103,6 +103,15 @@ def test_every_mark_is_given_once_with_its_slot(engine, page):
     assert len(page.finished()) == 0
 
 
+def test_a_ring_with_few_new_marks_is_left_for_later(engine, page):
+    for slot in (3, 3, 255):
+        engine.finish(slot)
+
+    assert page.finished(least=2)[["slot", "number"]].tolist() == [(3, 1), (3, 2)]
+    engine.finish(3)
+    assert page.finished()[["slot", "number"]].tolist() == [(3, 3), (255, 1)]
+
+
 def test_marks_from_before_the_page_was_opened_are_left_alone(engine):
     engine.finish()
     page = engine.open()

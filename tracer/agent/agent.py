@@ -2,9 +2,10 @@
 The agent: follows targets, drains both sides, and adds up what they say.
 
 One thread does all of it. The rings are read several times a second, so that a burst finds room;
-what was read is joined once a second, because most of the cost of joining is the same for a batch
-of any size: a few hundred numpy calls, whatever the number of switches. Only the list of processes
-is walked in Python.
+marks have a ring for each thread, of which only those that fill up are. Once a second everything is
+read and joined, because most of the cost of joining is the same for a batch of any size: a few
+hundred numpy calls, whatever the number of switches. Only the list of processes is walked in
+Python.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ class Agent:
         next_second = 0
         while not stopped():
             now = time.monotonic_ns()
-            fill = self.read()
+            fill = self.read(urgent=now < next_second)
             if now >= next_second:
                 self.follow()
                 self.memory.tick(self.targets)
@@ -153,6 +154,7 @@ class Agent:
                 every_second()
                 next_second = now + SECOND
             elif sum(len(marks) + len(pieces) for marks, pieces in self._read) > _MOST_READ:
+                self.read()
                 self.join()
             time.sleep(self._config.drain_ms / 1e3 / (4 if fill > _HURRY else 1))
         self.read()
@@ -166,11 +168,15 @@ class Agent:
         self.join(gone=changes.gone)
         self._pages.follow(changes)
 
-    def read(self) -> float:
-        """Take what both sides have. Returns how full the fullest ring was, 0 to 1."""
+    def read(self, urgent: bool = False) -> float:
+        """
+        Take what both sides have. Returns how full the fullest ring was, 0 to 1.
+
+        :param urgent: of marks only what its ring would not hold for long
+        """
         began = time.perf_counter()
         fill = self._kernel.fill
-        marks = self._pages.finished()
+        marks = self._pages.finished(urgent)
         self._read.append((marks, self._kernel.pieces()))
         self._add_stalls()
         outliers = self._kernel.outliers()

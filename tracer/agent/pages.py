@@ -96,9 +96,14 @@ class Pages:
         for pid in [pid for pid, ended in self._gone_ns.items() if ended < before]:
             del self._gone_ns[pid], self._by_pid[pid]
 
-    def finished(self) -> Records:
-        """All marks finished since the last call: ``struct stepmark_done``, slot and target."""
-        batches = [self._read(index) for index in list(self._pages)]
+    def finished(self, urgent: bool = False) -> Records:
+        """
+        The marks finished since they were read last: ``struct stepmark_done``, slot and target.
+
+        :param urgent: only of threads whose ring fills up
+        """
+        least = _LIMITS["STEPMARK_RING"] // 16 if urgent else 1
+        batches = [self._read(index, least) for index in list(self._pages)]
         return join_records([_NO_MARKS, *batches])
 
     def fill(self, marks: Records) -> float:
@@ -139,10 +144,10 @@ class Pages:
             self._lost.update(page.losses)
             page.close()
 
-    def _read(self, index: int) -> Records:
+    def _read(self, index: int, least: int) -> Records:
         page = self._pages[index]
         try:
-            done = page.finished()
+            done = page.finished(least)
         except Refused as refused:
             self._lost[f"page_{refused.reason}"] += 1
             self._close(index)

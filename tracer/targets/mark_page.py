@@ -89,15 +89,17 @@ class MarkPage:
         """Names of tenants by their number in the page; number 0 is empty: none was given."""
         return self._tenants
 
-    def finished(self) -> Records:
+    def finished(self, least: int = 1) -> Records:
         """
-        The marks finished since the last call, or since the page was opened.
+        The marks finished since they were read last, or since the page was opened.
 
         (n,) ``struct stepmark_done`` and its ``slot``, in the order written within each slot.
         All are whole and plausible: begin <= end <= now, kind and tenants named, a step numbered,
         shares with a sum above 0 (or no shares at all: no tenant was named).
+
+        :param least: those of a thread that has finished fewer are left for later
         """
-        done, slots = self._rings.read()
+        done, slots = self._rings.read(least)
         now = time.monotonic_ns()
         self._read_header()  # after the marks: a name is written before it is used
         if len(done) == 0:

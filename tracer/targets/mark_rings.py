@@ -27,17 +27,19 @@ class Rings:
         self._losses = losses
         self._seen = page.slots()["finished"]
 
-    def read(self) -> tuple[Records, NDArray[np.intp]]:
+    def read(self, least: int = 1) -> tuple[Records, NDArray[np.intp]]:
         """
-        The entries written since the last call, and the slot of each.
+        The entries written since they were read last, and the slot of each.
 
         (n,) ``struct stepmark_done``, whole but not otherwise checked, in the order written within
         each slot. What is missing was counted.
+
+        :param least: a ring with fewer new entries is left for later: each costs a system call
         """
         end = self._page.slots()["finished"]
         if np.array_equal(end, self._seen):
             return np.empty(0, layout().done), np.empty(0, np.intp)
-        count = self._count_new(end)
+        count = self._count_new(end, least)
         first = end - count
         moved = np.flatnonzero(count)
         parts = [self._page.ring(int(s), int(first[s]), int(count[s])) for s in moved]
@@ -50,10 +52,12 @@ class Rings:
         self._losses["mark_torn"] += int(np.count_nonzero(safe & ~whole))
         return done[safe & whole], slots[safe & whole]
 
-    def _count_new(self, end: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def _count_new(self, end: NDArray[np.uint64], least: int) -> NDArray[np.uint64]:
         """Entries to read per slot, from what each slot says it has written."""
         new = end - self._seen  # modulo 2^64: a count that ran backwards is a leap
-        self._seen = end
+        left = new < least
+        new[left] = 0
+        self._seen = np.where(left, self._seen, end)
         leaps = new > _MAX_LEAP
         new[leaps] = 0
         # Not the oldest entry: in its place the next one may be being written.

@@ -50,16 +50,16 @@ def test_cpu_time_is_a_share_of_one_core():
     assert by_name["resident memory"].kept
 
 
-def test_shares_are_of_the_time_that_the_agent_did_not_sleep():
+def test_the_parts_are_found_in_a_profile_by_function_and_module():
     modules = {
-        "publishing.py": "def publish(): sum(range(100_000))",
-        "processes.py": "def scan(): sum(range(100_000))",
+        "publishing.py": "def publish(): sum(range(1_000))",
+        "processes.py": "def scan(): sum(range(1_000))",
         "agent.py": """
 import time
-def read(): sum(range(100_000))
-def join(): sum(range(400_000))
+def read(): sum(range(1_000))
+def join(): sum(range(1_000))
 def run():
-    read(), join(), scan(), publish(), time.sleep(0.3)
+    read(), join(), scan(), publish(), time.sleep(0.01)
 """,
     }
     names = {}
@@ -71,5 +71,31 @@ def run():
     found = shares(pstats.Stats(profile))
 
     assert {"read", "join", "scan", "publish"} == found.keys()
-    assert 0.9 < sum(found.values()) <= 1.0
-    assert found["join"] == max(found.values())
+    assert min(found.values()) > 0
+
+
+class Profile:
+    """As cProfile has it, of functions that took so many seconds."""
+
+    def __init__(self, seconds):
+        self.stats = {
+            (file, 1, function): (1, 1, 0.0, took, {}) for (file, function), took in seconds.items()
+        }
+
+    def create_stats(self):
+        """They are there."""
+
+
+def test_shares_are_of_the_time_that_the_agent_did_not_sleep():
+    profile = Profile(
+        {
+            ("/agent/agent.py", "run"): 20.0,
+            ("~", "<built-in method time.sleep>"): 10.0,
+            ("/agent/agent.py", "read"): 1.0,
+            ("/agent/agent.py", "join"): 6.0,
+            ("/targets/processes.py", "scan"): 2.0,
+            ("/cli/publishing.py", "publish"): 0.5,
+        }
+    )
+
+    assert {"read": 0.1, "join": 0.6, "scan": 0.2, "publish": 0.05} == shares(pstats.Stats(profile))

@@ -46,8 +46,6 @@ class Capability:
     reason: str = ""
     """Why it is not available, or why not by the first choice. Empty when all is well."""
 
-    required: bool = False
-
     @property
     def available(self) -> bool:
         return self.source != "none"

@@ -8,7 +8,7 @@ from lab.examination import Answer, Examination
 
 
 def examination(kernel: str, quota: str, rows: list[dict[str, Any]]) -> Examination:
-    capabilities = [{"name": "quota", "source": quota, "reason": "", "required": False}]
+    capabilities = [{"name": "quota", "source": quota, "reason": ""}]
     check = {"capabilities": capabilities, "verified_instructions": {"on_switch": 18_019}}
     answers = {"check": check, "selftest": {"causes": rows}}
     return Examination(

@@ -120,7 +120,7 @@ def _missing(interrupts: list[str]) -> str:
 def _scheduling(kernel: Btf) -> Iterator[Capability]:
     arguments = kernel.tracepoint_arguments("sched_switch")
     state = "argument" if (arguments or 0) >= 4 else "task.__state"
-    yield Capability("switch", "tp_btf" if arguments else "none", required=True)
+    yield Capability("switch", "tp_btf" if arguments else "none")
     yield Capability("why it left", f"preempt+{state}")
     yield _first(
         "quota",

@@ -80,7 +80,7 @@ class Examination:
 
     @property
     def capabilities(self) -> list[dict[str, Any]]:
-        """Of ``tailtrace check``: name, source, reason, required."""
+        """Of ``tailtrace check``: name, source, reason."""
         return list(self.json("check")["capabilities"])
 
     @property

@@ -73,6 +73,22 @@ def test_stalls_one_after_the_other_are_several():
     assert {stall.scope for stall in stalls} == {"one"}
 
 
+def test_a_short_stall_just_before_takes_no_cpu_of_a_long_one():
+    early = [stalled(cpu, 994, 1000) for cpu in (1, 4)]
+    long = stalled(2, 996, 1300, process=7, step=9), stalled(0, 1001, 1300), stalled(5, 1001, 1300)
+
+    short, machine = found(*early, *long)
+
+    assert short.cpus == (1, 4)
+    assert (machine.cpus, [thread.step for thread in machine.hit]) == ((0, 2, 5), [9])
+
+
+def test_a_cpu_whose_timer_was_due_late_stood_still_with_the_others():
+    (stall,) = found(stalled(0, 1000, 1300), stalled(1, 1250, 1300.4))
+
+    assert stall.cpus == (0, 1)
+
+
 def test_what_came_back_first_did_not_run_meanwhile():
     first, second = stalled(0, 1000, 1300), stalled(1, 1000, 1304, running=[0, 2, 3])
 

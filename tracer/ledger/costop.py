@@ -3,7 +3,9 @@ Stalls of single CPUs into stalls of the machine: which CPUs stood still togethe
 
 A hypervisor that runs something else takes one virtual CPU. One that waits until it can run several
 at once (co-scheduling), or a machine that is stopped for a snapshot or a migration, takes several
-at the same moment. So stalls that overlap are one, and how many CPUs it had tells what it was.
+at the same moment, and gives them back at the same moment. So stalls that overlap and end together
+are one, and how many CPUs it had tells what it was. When they begin is known less well: a CPU shows
+that it stands still only when a timer of it is due.
 
 A CPU only tells of itself when a timer of it was due meanwhile. One that slept tells nothing, and
 is counted neither among those that stood still nor among those that ran.
@@ -23,7 +25,9 @@ from tracer.model import Records, Stall, StalledThread, join_records
 
 _SECOND = 1_000_000_000
 _HOLD_NS = _SECOND  # within which all CPUs of a stall show that they are back, but for sleepers
-_TOGETHER = 0.5  # of the shorter of two stalls: overlapping that much they are one
+_TOGETHER = (
+    0.5  # of the shorter of two stalls: overlapping that much, ending as close, they are one
+)
 _AT_ONCE_NS = 1_000_000  # CPUs that come back together do so within this, or as it is seen
 
 
@@ -108,7 +112,8 @@ class _Group:
     def takes(self, cpu: int, due_ns: int, end_ns: int) -> bool:
         common = min(self.until_ns, end_ns) - max(self.from_ns, due_ns)
         shorter = min(self.until_ns - self.from_ns, end_ns - due_ns)
-        return cpu not in self.cpus and common >= _TOGETHER * shorter
+        apart = abs(end_ns - self.until_ns)
+        return cpu not in self.cpus and apart <= _TOGETHER * shorter <= common
 
     def add(self, row: int, cpu: int, due_ns: int, end_ns: int) -> None:
         self.rows.append(row)

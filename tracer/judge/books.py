@@ -15,9 +15,10 @@ from tracer.model import Records
 from tracer.targets.text import visible
 
 PRECISION = 0.01
-_WAKEUP_NS = 10_000
+_WAKEUP_NS = 30_000
 """On an idle CPU the kernel counts a woken thread's wait by a clock that it does not bring up to
-date (``rq_clock_skip_update``): a few microseconds each time."""
+date (``rq_clock_skip_update``): a few microseconds each time, 10 to 20 on a virtual CPU, which
+leaves the guest to set its timer anew."""
 
 _EDGE = 2
 """Events between a look of the kernel's at a thread and ours."""

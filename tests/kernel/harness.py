@@ -8,7 +8,7 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -100,13 +100,13 @@ class Victim(selftest.Victim):
         """Whether it has nothing to say yet: an account may not fit into a pipe unread."""
         return not select.select([self.process.stdout], [], [], patience)[0]
 
-    def report(self) -> Any:
-        """What it saw."""
-        return self.account()["saw"]
+    def report(self, free: Callable[[], object] = lambda: None) -> Any:
+        """What it saw. ``free`` is as for ``account``."""
+        return self.account(free)["saw"]
 
-    def long_gaps(self) -> Gaps:
+    def long_gaps(self, free: Callable[[], object] = lambda: None) -> Gaps:
         """Of a victim that spins: when it did not, for a millisecond or more."""
-        return [(begin, end) for begin, end in self.report() if end - begin >= 1_000_000]
+        return [(begin, end) for begin, end in self.report(free) if end - begin >= 1_000_000]
 
     def seconds_without_cpu(self) -> float:
         """Of its work, by its own two clocks: wall time less CPU time."""

@@ -193,7 +193,7 @@ def test_a_quota_that_runs_out_behind_a_sibling_is_told_from_the_siblings_turn(
             group.add(each.pid)
         it.go()
         sibling.go()
-        gaps = it.long_gaps()
+        gaps = it.long_gaps(free=group.lift)
         siblings_turns = total_seconds(gaps) - total_seconds(overlap(gaps, sibling.long_gaps()))
         throttled = group.throttled_seconds()
 

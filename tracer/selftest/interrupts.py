@@ -7,7 +7,7 @@ import struct
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from tracer.errors import UnavailableError
 from tracer.kernel.btf import object_path
@@ -31,11 +31,12 @@ def interrupting(kind: str, cpu: int) -> Iterator[Interrupts]:
     if not others:
         raise UnavailableError(f"there is only CPU {cpu}: nobody could interrupt it")
     program = BpfObject(object_path("interrupt"))
-    try:
+    with ExitStack() as undo:
+        undo.callback(program.close)
         program.load()
-        yield Interrupts(program, kind, cpu, others)
-    finally:
-        program.close()
+        interrupts = Interrupts(program, kind, cpu, others)
+        undo.callback(interrupts.end)  # before the program that its thread runs is closed
+        yield interrupts
 
 
 class Interrupts:
@@ -44,7 +45,7 @@ class Interrupts:
         self._cpu = cpu
         self._others = others
         self._begin = self._hard if kind == "irq" else self._soft
-        self._thread = threading.Thread()
+        self._thread: threading.Thread | None = None
         self._enough = threading.Event()
 
     def start(self, victim: int) -> None:
@@ -53,12 +54,17 @@ class Interrupts:
         self._thread = threading.Thread(target=self._begin, args=(wanted,))
         self._thread.start()
 
+    def end(self) -> None:
+        """Nobody begins one any more; soft ones go on until the program is closed."""
+        self._enough.set()
+        if self._thread:
+            self._thread.join()
+
     def taken(self) -> float:
         """
         Seconds that they took of the victim, by their own clock, now that it has done its work.
         """
-        self._enough.set()
-        self._thread.join()
+        self.end()
         return int.from_bytes(self._program.lookup("taken_ns", _FIRST), sys.byteorder) / 1e9
 
     def _hard(self, wanted: bytes) -> None:

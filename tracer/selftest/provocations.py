@@ -47,8 +47,8 @@ class Provocation:
     rt_budget: float | None = None
     """Of the victim's group, share of a CPU."""
 
-    interrupts: str = ""
-    """On the victim's CPU: ``irq`` or ``softirq``."""
+    interrupted: bool = False
+    """By interrupts on the victim's CPU, of the cause's kind."""
 
 
 def provocations(cpu: int, has_rt_budget: bool) -> list[Provocation]:
@@ -71,8 +71,8 @@ def provocations(cpu: int, has_rt_budget: bool) -> list[Provocation]:
         Provocation("fault_io", ("fault", 64)),
         Provocation("net", ("pipe", 100, 5)),
         Provocation("sleep", ("sleep", 100, 5)),
-        Provocation("irq", ("watch", cpu, 2), interrupts="irq"),
-        Provocation("softirq", ("watch", cpu, 2), interrupts="softirq"),
+        Provocation("irq", ("watch", cpu, 2), interrupted=True),
+        Provocation("softirq", ("watch", cpu, 2), interrupted=True),
         Provocation("fault", ("huge_pages", 32, 8)),
     ]
 
@@ -88,8 +88,8 @@ def provoke(how: Provocation, cpu: int, observer: Observer, precision: float = 0
     lost = Counter(observer.kernel.lost())
     with ExitStack() as undo:
         group, interrupts = None, None
-        if how.interrupts:
-            interrupts = undo.enter_context(interrupting(how.interrupts, cpu))
+        if how.interrupted:
+            interrupts = undo.enter_context(interrupting(how.cause, cpu))
         if how.quota is not None or how.rt_budget is not None:
             group = undo.enter_context(cpu_group(how.quota, how.rt_budget))
         rival = undo.enter_context(Victim(*map(str, how.rival))) if how.rival else None
@@ -116,7 +116,7 @@ def provoke(how: Provocation, cpu: int, observer: Observer, precision: float = 0
         truth=truth,
         beside=beside,
         least=least,
-        nested=_NESTED.get(how.interrupts, ()),
+        nested=_NESTED.get(how.cause, ()),
         seconds=observer.seconds(victim.pid),
         waits=int(observer.work(victim.pid)["switches"].sum()),
         precision=precision,

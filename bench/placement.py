@@ -75,7 +75,8 @@ def measure(rounds: int, say: Callable[[str], None]) -> Section:
 def touched(size: int) -> Iterator[int]:
     """The pid of a process that has touched so many bytes."""
     command = [sys.executable, "-c", _PROGRAM, str(size)]
-    with subprocess.Popen(command, stdin=-1, stdout=-1) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
         assert process.stdout
         process.stdout.readline()
         yield process.pid

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lab import kernels, matrix, stall, vm
+from lab.console import say, told
 from lab.emulator import SHAPES
 from lab.examination import CHECK, examine
 from tracer.errors import TailtraceError, UsageError
@@ -40,7 +41,7 @@ def list_(options: argparse.Namespace) -> int:
 
 def fetch(options: argparse.Namespace) -> int:
     """Download a kernel into the cache."""
-    kernel = kernels.fetch(options.kernel, _progress)
+    kernel = kernels.fetch(options.kernel, say)
     if options.json:
         print(json.dumps({"release": kernel.release, "image": str(kernel.image)}))
     else:
@@ -52,8 +53,8 @@ def page(_: argparse.Namespace) -> int:
     """Boot every kernel, ask what it lets the tracer tell, and print docs/kernels.md."""
     examined = []
     for name in kernels.TRACED:
-        kernel = kernels.fetch(name, _progress)
-        _progress(f"booting {kernel.release}")
+        kernel = kernels.fetch(name, say)
+        say(f"booting {kernel.release}")
         examined.append(examine(kernel, CHECK, vm.new_run_directory()))
     print(matrix.page(examined), end="")
     return 0
@@ -63,11 +64,11 @@ def run(options: argparse.Namespace) -> int:
     """Boot a kernel, run a command in it as root, exit with its status."""
     if not options.command:
         raise UsageError("lab run: no command; write it behind --")
-    kernel = kernels.fetch(options.kernel, _progress)
+    kernel = kernels.fetch(options.kernel, say)
     directory = options.out.absolute() if options.out else vm.new_run_directory()
-    _progress(f"booting {kernel.release} as {options.shape}, everything goes to {directory}")
+    say(f"booting {kernel.release} as {options.shape}, everything goes to {directory}")
     with vm.booted(kernel, options.shape, options.command, directory) as guest:
-        _progress(f"up after {guest.boot_seconds:.0f} s")
+        say(f"up after {guest.boot_seconds:.0f} s")
         intervals = list(_take_cpus_away(guest, options))
         outcome = guest.wait(options.timeout, echo=not options.json)
     if intervals:
@@ -91,10 +92,6 @@ def _take_cpus_away(guest: vm.Guest, options: argparse.Namespace) -> Iterator[st
     for milliseconds in options.starve_ms:
         time.sleep(_PAUSE_S)
         yield stall.starve(guest, processors=1, seconds=milliseconds / 1e3)
-
-
-def _progress(text: str) -> None:
-    print(f"lab: {text}", file=sys.stderr, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -155,8 +152,7 @@ def main() -> int:
     try:
         status: int = options.function(options)
     except TailtraceError as error:
-        print(f"lab: {error}", *getattr(error, "__notes__", []), sep="\n", file=sys.stderr)
-        return error.exit_code
+        return told(error)
     return status
 
 

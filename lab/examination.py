@@ -111,7 +111,7 @@ def examine(
         left = {n: q for n, q in questions.items() if n not in answers or answers[n].status}
         if not left:
             break
-        if answers or boot > 1:
+        if boot > 1:
             warnings.warn(f"{kernel.release} is asked again: {', '.join(left)}", stacklevel=2)
         try:
             _ask(kernel, left, run / f"{boot}", timeout_s)

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab import kernels, stall, vm
+from lab.console import say, told
 from tracer.errors import TailtraceError
 
 KERNEL = "6.12"
@@ -65,8 +66,7 @@ def main() -> int:
         flat = record("flat-vm", options.out, {"before": options.seconds}, stalls=True)
         two_node = record("two-node", options.out, short_and_after)
     except TailtraceError as error:
-        print(f"lab: {error}", *getattr(error, "__notes__", []), sep="\n", file=sys.stderr)
-        return error.exit_code
+        return told(error)
     before, after, short = flat / "before.db", two_node / "after.db", two_node / "short.db"
     ended_well = [
         compare(Comparison("the migration", before, after, "pass"), options.out / "verdict.html"),
@@ -83,8 +83,8 @@ def record(shape: str, out: Path, recordings: Mapping[str, int], stalls: bool = 
     Returns the new directory in ``out`` that has what lab/migration.sh leaves.
     """
     run = out / shape
-    kernel = kernels.fetch(KERNEL, _say)
-    _say(f"{shape}: booting {kernel.release}")
+    kernel = kernels.fetch(KERNEL, say)
+    say(f"{shape}: booting {kernel.release}")
     words = [word for name, seconds in recordings.items() for word in (name, str(seconds))]
     with vm.booted(kernel, shape, ["lab/migration.sh", *words], run.absolute()) as guest:
         for name, seconds in recordings.items():
@@ -92,7 +92,7 @@ def record(shape: str, out: Path, recordings: Mapping[str, int], stalls: bool = 
             with stall.ahead_of_other_load(guest):
                 _while_recorded(guest, f"{shape}: {name}.db", seconds, stalls)
             guest.wait_for_file(f"{name}.over", _SLOW_S)
-        _say(f"{shape}: recorded")
+        say(f"{shape}: recorded")
         outcome = guest.wait()
     if outcome.status:
         raise TailtraceError(f"{shape}: exit code {outcome.status}: {outcome.stderr.strip()}")
@@ -104,13 +104,13 @@ def _while_recorded(guest: vm.Guest, what: str, seconds: int, stalls: bool) -> N
     stopped_s: list[float] = []
     while (gone := time.monotonic() - begin) < seconds:
         if gone >= next_word:
-            _say(f"{what}: {gone:.0f} of {seconds} s")
+            say(f"{what}: {gone:.0f} of {seconds} s")
             next_word += _PROGRESS_S
         time.sleep(_APART_S)
         if stalls:
             truth = stall.stall_all(guest, next(lengths))
             stopped_s.append((truth.end_ns - truth.start_ns) / 1e9)
-    _say(f"{what}: stopped {len(stopped_s)} times, for {sum(stopped_s):.1f} s in all")
+    say(f"{what}: stopped {len(stopped_s)} times, for {sum(stopped_s):.1f} s in all")
 
 
 def compare(comparison: Comparison, html: Path | None = None) -> bool:
@@ -120,7 +120,7 @@ def compare(comparison: Comparison, html: Path | None = None) -> bool:
     with_page = [*command, "--html", str(html)] if html else command
     print(f"\n== {comparison.what}\n\n$ {shlex.join(['tailtrace', *with_page])}", flush=True)
     code = subprocess.run([*_TAILTRACE, *with_page], check=False).returncode
-    _say(f"exit code {code}")
+    say(f"exit code {code}")
     told = subprocess.run([*_TAILTRACE, *command, "--json"], check=False, stdout=subprocess.PIPE)
     of_deschedules = {
         finding["outcome"]
@@ -130,12 +130,8 @@ def compare(comparison: Comparison, html: Path | None = None) -> bool:
     wanted = comparison.outcome
     if code == _EXIT_CODES[wanted] and of_deschedules == {wanted}:
         return True
-    _say(f"WRONG: it must be {wanted}, and by deschedules, which are {of_deschedules}")
+    say(f"WRONG: it must be {wanted}, and by deschedules, which are {of_deschedules}")
     return False
-
-
-def _say(text: str) -> None:
-    print(f"lab: {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -25,9 +25,7 @@ from tracer.model import Records, Stall, StalledThread, join_records
 
 _SECOND = 1_000_000_000
 _HOLD_NS = _SECOND  # within which all CPUs of a stall show that they are back, but for sleepers
-_TOGETHER = (
-    0.5  # of the shorter of two stalls: overlapping that much, ending as close, they are one
-)
+_TOGETHER = 0.5  # of the shorter of two: they are one if they overlap so much, and end so close
 _AT_ONCE_NS = 1_000_000  # CPUs that come back together do so within this, or as it is seen
 
 

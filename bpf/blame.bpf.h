@@ -13,7 +13,8 @@
 #ifndef TAILTRACE_BLAME_BPF_H
 #define TAILTRACE_BLAME_BPF_H
 
-#include "limits.bpf.h"
+#include "absence.bpf.h"
+#include "piece.bpf.h"
 
 /* Exchanged, here and there, because the agent may untrack the thread while it leaves the CPU or
  * gets it: whoever comes second sees what the first has done. */
@@ -26,7 +27,7 @@ static __always_inline void wait_no_more(struct thread *t)
 		__sync_fetch_and_add(&cpu->waiting, -1);
 }
 
-static __always_inline void wait_for(struct thread *t, u32 index, u64 now)
+static __always_inline void wait_for(struct thread *t, u32 index, u64 steal_now, u64 now)
 {
 	struct cpu *cpu = cpu_at(index);
 
@@ -34,6 +35,7 @@ static __always_inline void wait_for(struct thread *t, u32 index, u64 now)
 		return;
 	__sync_fetch_and_add(&cpu->waiting, 1);
 	t->queued_ns = now;
+	watch_absence(t, cpu, steal_now);
 	__sync_lock_test_and_set(&t->queued_on, index + 1);
 	if (!t->piece.process)
 		wait_no_more(t);
@@ -85,7 +87,9 @@ struct walk {
 	struct thread *t;
 	struct cpu *cpu;
 	const struct want *want;
-	u64 until; /* what ran from here on is charged */
+	u64 until;    /* what ran from here on is charged */
+	u64 left_ns;  /* of what all of them are to be charged */
+	u64 own_1024; /* of 1,024 ns, what they had when the CPU was not away */
 	u64 longest_ns;
 	u32 longest; /* where it stands in cpu->runs; NR_RUNS: none */
 };
@@ -115,27 +119,34 @@ static long charge_run(u32 i, struct walk *walk)
 		from = since;
 	if (from > walk->until)
 		from = walk->until;
-	u64 ns = unlimited(walk->want, from, walk->until);
+	u64 ns = unlimited(walk->want, from, walk->until) * walk->own_1024 / 1024;
 	walk->until = from;
-	if (run->who.tid == 0)
-		walk->t->piece.blame_rest_ns += ns;
-	else
+	if (run->who.tid) {
+		ns = take(&walk->left_ns, ns);
 		charge(&walk->t->piece, &run->who, ns);
-	if (run->who.tid && ns > walk->longest_ns) {
-		walk->longest_ns = ns;
-		walk->longest = at;
+		if (ns > walk->longest_ns) {
+			walk->longest_ns = ns;
+			walk->longest = at;
+		}
 	}
 	return from <= since;
 }
 
 /* Charges the wait to those who ran on `cpu` meanwhile; returns where in cpu->runs the longest run
- * of them stands, NR_RUNS for none. */
+ * of them stands, NR_RUNS for none. Which of them it was that an absence of the CPU hit is not
+ * known: each bears its part. */
 __noinline u32 charge_runners(struct thread *t, struct cpu *cpu, const struct want *want)
 {
 	if (!t || !cpu || !want)
 		return NR_RUNS;
-	struct walk walk = {
-		.t = t, .cpu = cpu, .want = want, .until = want->until_ns, .longest = NR_RUNS};
+	u64 run_ns = want->until_ns - want->from_ns - want->limited_ns, left_ns = blamed_ns(want);
+	struct walk walk = {.t = t,
+			    .cpu = cpu,
+			    .want = want,
+			    .until = want->until_ns,
+			    .left_ns = left_ns,
+			    .own_1024 = run_ns ? left_ns * 1024 / run_ns : 0,
+			    .longest = NR_RUNS};
 
 	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) /* e6f2dd0f8067 */
 		bpf_loop(NR_RUNS - 1, charge_run, &walk, 0);
@@ -146,8 +157,7 @@ __noinline u32 charge_runners(struct thread *t, struct cpu *cpu, const struct wa
 		count_lost(LOST_BLAME_OVERWRITTEN);
 	if (want->from_ns < t->queued_ns)
 		count_lost(LOST_BLAME_MIGRATED);
-	if (walk.until > want->from_ns)
-		t->piece.blame_rest_ns += unlimited(want, want->from_ns, walk.until);
+	t->piece.blame_rest_ns += walk.left_ns;
 	return walk.longest;
 }
 

@@ -14,6 +14,13 @@ const volatile bool has_prev_state = true;
 /* set before load: whether this machine has a steal clock at all */
 const volatile bool has_steal_clock = false;
 
+static __always_inline u32 cpu_of(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->thread_info.cpu))
+		return task->thread_info.cpu;
+	return ((struct task_struct___with_cpu *)task)->cpu;
+}
+
 static __always_inline struct rq *rq_of(struct task_struct *task)
 {
 	if (!bpf_core_field_exists(task->se.cfs_rq))
@@ -23,13 +30,23 @@ static __always_inline struct rq *rq_of(struct task_struct *task)
 	return cfs_rq ? cfs_rq->rq : NULL;
 }
 
+/* The queue of its group on another CPU. The verifier does not know the pointer. */
+static __always_inline struct cfs_rq *queue_on(struct task_struct *task, u32 cpu)
+{
+	struct cfs_rq *queue = NULL;
+
+	if (bpf_core_field_exists(task->sched_task_group->cfs_rq))
+		bpf_probe_read_kernel(&queue, sizeof(queue), &task->sched_task_group->cfs_rq[cpu]);
+	return queue;
+}
+
 #ifdef STEAL_FROM_CPUSTAT
 extern const struct kernel_cpustat kernel_cpustat __ksym;
 #endif
 
-/* The steal clock of the CPU that `task` is on, in ns. The kernel advances it when it looks: the
- * run queue's at most switches and in every tick, kernel_cpustat in ticks only. What was stolen
- * since then is booked to the thread that runs when it looks. */
+/* The steal clock of the CPU that `task` is on or queued for, in ns. The kernel advances it when it
+ * looks: the run queue's at most switches and in every tick, kernel_cpustat in ticks only. What was
+ * stolen since then is booked to the thread that runs when it looks. */
 static __always_inline u64 steal_clock(struct task_struct *task)
 {
 	if (!has_steal_clock)
@@ -38,19 +55,28 @@ static __always_inline u64 steal_clock(struct task_struct *task)
 	/* Per-CPU variables can be addressed only where the kernel lists all of its symbols
 	 * (CONFIG_KALLSYMS_ALL); elsewhere the mere mention fails to load. So this is another
 	 * object. */
-	const struct kernel_cpustat *here = bpf_this_cpu_ptr(&kernel_cpustat);
-	return here->cpustat[CPUTIME_STEAL];
+	const struct kernel_cpustat *there = bpf_per_cpu_ptr(&kernel_cpustat, cpu_of(task));
+	return there ? there->cpustat[CPUTIME_STEAL] : 0;
 #else
 	struct rq *rq = rq_of(task);
 	return rq && bpf_core_field_exists(rq->prev_steal_time_rq) ? rq->prev_steal_time_rq : 0;
 #endif
 }
 
-static __always_inline u32 cpu_of(struct task_struct *task)
+/* Of another CPU, to whose queue `task` is about to be moved. */
+static __always_inline u64 steal_clock_on(struct task_struct *task, u32 cpu)
 {
-	if (bpf_core_field_exists(task->thread_info.cpu))
-		return task->thread_info.cpu;
-	return ((struct task_struct___with_cpu *)task)->cpu;
+	if (!has_steal_clock)
+		return 0;
+#ifdef STEAL_FROM_CPUSTAT
+	const struct kernel_cpustat *there = bpf_per_cpu_ptr(&kernel_cpustat, cpu);
+	return there ? there->cpustat[CPUTIME_STEAL] : 0;
+#else
+	struct cfs_rq *queue = queue_on(task, cpu);
+	if (!queue || !bpf_core_field_exists(queue->rq->prev_steal_time_rq))
+		return 0;
+	return BPF_CORE_READ(queue, rq, prev_steal_time_rq);
+#endif
 }
 
 static __always_inline bool is_real_time(struct task_struct *task)
@@ -122,12 +148,9 @@ static __always_inline u64 quota_clock(struct task_struct *task)
 /* Of its group's queue on another CPU. */
 static __always_inline u64 quota_clock_on(struct task_struct *task, u32 cpu)
 {
-	struct cfs_rq *queue = NULL;
+	struct cfs_rq *queue = queue_on(task, cpu);
 
-	if (!bpf_core_field_exists(task->sched_task_group->cfs_rq))
-		return 0;
-	bpf_probe_read_kernel(&queue, sizeof(queue), &task->sched_task_group->cfs_rq[cpu]);
-	return quota_clock_of(queue, false);
+	return queue ? quota_clock_of(queue, false) : 0;
 }
 
 /* Whether the real-time budget of its group, or that of the whole CPU, is used up. Both occur. */

@@ -55,40 +55,79 @@ static __always_inline void count_deschedule(struct thread *t, enum cause cause,
 	bpf_ringbuf_submit(outlier, BPF_RB_NO_WAKEUP);
 }
 
-/* The thread wanted the CPU and got it: the wait is a limit's, or of those who ran instead. For the
- * histograms it is one deschedule, by what had the most of it. */
+/* The thread wants the CPU that it is on or queued for. */
+static __always_inline void begin_want(struct thread *t, struct task_struct *task,
+				       enum cause wanted, enum cause limit, u64 steal_now, u64 now)
+{
+	t->wanted = wanted;
+	t->woken_ns = now;
+	t->stolen_ns = t->stood_still_ns = 0;
+	begin_limit(t, task, limit);
+	wait_for(t, cpu_of(task), steal_now, now);
+}
+
+/* It is about to be moved to another CPU and goes on to want that. */
+static __always_inline void move_want(struct thread *t, struct task_struct *task, u32 to)
+{
+	struct cpu *from = cpu_at(t->queued_on - 1);
+
+	if (from)
+		add_absence(t, from, steal_clock(task));
+	wait_no_more(t);
+	move_limit(t, task, to);
+	wait_for(t, to, steal_clock_on(task, to), bpf_ktime_get_ns());
+}
+
+/* What had the most of the wait. */
+static __always_inline enum cause cause_of(const struct thread *t, const struct want *want)
+{
+	u64 most_ns = blamed_ns(want);
+	enum cause cause = t->wanted;
+
+	if (want->limited_ns >= most_ns)
+		cause = want->limit, most_ns = want->limited_ns;
+	if (want->stolen_ns > most_ns)
+		cause = CAUSE_STEAL, most_ns = want->stolen_ns;
+	return want->stalled_ns > most_ns ? CAUSE_STALL : cause;
+}
+
+/* The thread got the CPU that it wanted: the wait was a limit's, the CPU was away, and the rest is
+ * of those who ran instead. For the histograms it is one deschedule. */
 static __always_inline void end_want(struct thread *t, struct task_struct *task, struct cpu *cpu,
-				     u64 now)
+				     u64 steal_now, u64 now)
 {
 	struct want want = {.from_ns = t->woken_ns, .until_ns = now};
-	u64 wait_ns = since(t->woken_ns, now), blamed_ns;
+	u64 wait_ns = since(t->woken_ns, now);
 	u32 longest = NR_RUNS;
 
 	if (!wait_ns)
 		return;
 	end_limit(t, task, cpu, &want);
-	blamed_ns = wait_ns - want.limited_ns;
+	end_absence(t, cpu, steal_now, &want);
 	book(t, want.limit, want.limited_ns);
-	book(t, t->wanted, blamed_ns);
-	if (blamed_ns >= blame_ns)
+	book(t, CAUSE_STEAL, want.stolen_ns);
+	book(t, CAUSE_STALL, want.stalled_ns);
+	book(t, t->wanted, blamed_ns(&want));
+	t->piece.absent_ns += want.stolen_ns + want.stalled_ns;
+	if (blamed_ns(&want) >= blame_ns)
 		longest = charge_runners(t, cpu, &want);
 	else
-		t->piece.blame_rest_ns += blamed_ns;
-	if (blamed_ns > want.limited_ns)
-		count_deschedule(t, t->wanted, wait_ns, now,
-				 longest < NR_RUNS ? &cpu->runs[longest].who : NULL);
-	else
-		count_deschedule(t, want.limit, wait_ns, now, NULL);
+		t->piece.blame_rest_ns += blamed_ns(&want);
+	enum cause cause = cause_of(t, &want);
+	if (cause != t->wanted)
+		longest = NR_RUNS;
+	count_deschedule(t, cause, wait_ns, now,
+			 longest < NR_RUNS ? &cpu->runs[longest].who : NULL);
 }
 
 /* The wait that the thread was in ends at `now`. */
 static __always_inline void end_wait(struct thread *t, struct task_struct *task, struct cpu *cpu,
-				     u64 now)
+				     u64 steal_now, u64 now)
 {
 	if (t->cause != t->wanted)
 		book(t, t->cause, since(t->at_ns, t->woken_ns ? t->woken_ns : now));
 	if (t->woken_ns)
-		end_want(t, task, cpu, now);
+		end_want(t, task, cpu, steal_now, now);
 	wait_no_more(t);
 }
 

@@ -98,7 +98,7 @@ static __always_inline void gets_cpu(struct thread *t, struct task_struct *task,
 	else if (t->cause == CAUSE_RUNNING) /* it left unseen: that time stays unexplained */
 		count_lost(LOST_SWITCH_UNSEEN);
 	else
-		end_wait(t, task, cpu, now);
+		end_wait(t, task, cpu, steal_now, now);
 	t->cause = t->on_cpu = CAUSE_RUNNING;
 	t->woken_ns = 0;
 	t->at_ns = t->piece.until_ns = now;

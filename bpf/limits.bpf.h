@@ -12,12 +12,14 @@
 #include "compat.bpf.h"
 #include "maps.bpf.h"
 
-/* One wait for the CPU. */
+/* One wait for the CPU, and the shares in it of those that did not take it away by running. */
 struct want {
 	u64 from_ns;
 	u64 until_ns;
 	u64 limited_from_ns;
 	u64 limited_ns;
+	u64 stolen_ns;
+	u64 stalled_ns;
 	enum cause limit; /* CAUSE_QUOTA or CAUSE_RT_LIMIT, whose share is limited_ns */
 };
 

@@ -25,11 +25,15 @@ struct thread {
 	struct inside migration;
 	u64 at_ns;          /* up to here its time is in the books; 0: nothing is known yet */
 	u64 woken_ns;       /* since when it is runnable; 0: it waits for something else */
-	u64 steal_ns;       /* steal clock of its CPU up to which steal is in the books */
+	u64 steal_ns;       /* steal clock of its CPU up to which steal is in the books; while it
+			     * waits for a CPU, that one's since `queued_ns` */
 	u64 stall_ns;       /* for how long its CPU stood still, as far as not in the books */
 	u64 queued_ns;      /* since when it waits for the CPU `queued_on` */
 	u64 quota_clock_ns; /* that CPU's quota_clock() then */
-	u64 limited_ns;     /* what a quota had of the wait on CPUs that it was moved from */
+	u64 limited_ns;     /* what a quota had of the wait on CPUs that it was moved from, */
+	u64 stolen_ns;      /* the hypervisor, */
+	u64 stood_still_ns; /* and stalls */
+	u64 stall_clock_ns; /* that CPU's, since `queued_ns` */
 	u64 slot_address;   /* user address of its slot in the mark page; 0: not found */
 	u64 slot_retry_ns;  /* when to look for it again */
 	u64 seq;            /* of the mark that the piece belongs to */
@@ -84,6 +88,7 @@ struct cpu {
 	u64 irq_until_ns;
 	u64 quota_hit_ns;    /* when a thread last left because its group's quota was used up, */
 	u64 rt_limit_hit_ns; /* or the real-time budget */
+	u64 stall_clock_ns;  /* for how long it has stood still so far */
 	struct run runs[NR_RUNS];
 } __attribute__((aligned(64)));
 

@@ -49,7 +49,7 @@ __noinline int open_piece(struct thread *t, u64 step, u64 from_ns)
 	__builtin_memset(piece->ns, 0, sizeof(piece->ns));
 	__builtin_memset(piece->events, 0, sizeof(piece->events));
 	piece->switches = piece->involuntary = piece->migrations = 0;
-	piece->helper_wait_ns = piece->helper_worst_ns = 0;
+	piece->helper_wait_ns = piece->helper_worst_ns = piece->absent_ns = 0;
 	__builtin_memset(&piece->worst, 0, sizeof(piece->worst));
 	piece->blame_rest_ns = 0;
 	__builtin_memset(piece->aggressors, 0, sizeof(piece->aggressors));

@@ -202,6 +202,7 @@ SEC("tp_btf/hrtimer_expire_exit") int on_timer_expired(void *ctx)
 		struct thread *t = thread_of(task);
 		u64 lost_ns = late_ns + unseen_ns(pulse) - told_ns;
 		u64 step = t ? charge_stall(t, task, cpu, pulse, steal_now, lost_ns) : 0;
+		cpu->stall_clock_ns += lost_ns;
 		tell_stall(pulse, task, t, step, stolen_ns, lost_ns);
 	} else if (late_ns > told_ns) {
 		pulse->late_ns += late_ns - told_ns;

@@ -33,11 +33,8 @@ static __always_inline void leaves_cpu(struct thread *t, struct task_struct *pre
 	t->piece.involuntary++;
 	t->syscall = NO_SYSCALL;
 	/* Once the limit lets go of it, it queues like one that was woken. */
-	t->wanted = limit == NO_LIMIT ? CAUSE_PREEMPTED : CAUSE_RUNQUEUE;
-	t->cause = t->wanted;
-	t->woken_ns = now;
-	begin_limit(t, prev, limit);
-	wait_for(t, bpf_get_smp_processor_id(), now);
+	t->cause = limit == NO_LIMIT ? CAUSE_PREEMPTED : CAUSE_RUNQUEUE;
+	begin_want(t, prev, t->cause, limit, steal_now, now);
 }
 
 /* The limit that makes a thread leave that would go on. */
@@ -87,10 +84,7 @@ static __always_inline int woken(struct task_struct *task)
 	 * wants nothing new. */
 	if (!t || !t->at_ns || t->cause == CAUSE_RUNNING || t->woken_ns)
 		return 0;
-	t->woken_ns = bpf_ktime_get_ns();
-	t->wanted = CAUSE_RUNQUEUE;
-	begin_limit(t, task, limit_of(task));
-	wait_for(t, cpu_of(task), t->woken_ns);
+	begin_want(t, task, CAUSE_RUNQUEUE, limit_of(task), steal_clock(task), bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -112,10 +106,7 @@ SEC("tp_btf/sched_migrate_task") int BPF_PROG(on_migrate, struct task_struct *ta
 		return 0;
 	t->piece.migrations++;
 	count_move(t, task, dest_cpu);
-	if (t->queued_on) {
-		wait_no_more(t);
-		move_limit(t, task, dest_cpu);
-		wait_for(t, dest_cpu, bpf_ktime_get_ns());
-	}
+	if (t->queued_on)
+		move_want(t, task, dest_cpu);
 	return 0;
 }

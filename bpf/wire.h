@@ -154,6 +154,7 @@ struct piece {
 	u32 events[NR_EVENTS];
 	u64 helper_wait_ns; /* deschedules of the process's unmarked threads meanwhile */
 	u64 helper_worst_ns;
+	u64 absent_ns;     /* of steal and stall, what the thread waited for a CPU meanwhile */
 	struct wait worst; /* the longest deschedule */
 	u64 blame_rest_ns; /* deschedules whose aggressor is not among the following */
 	struct aggressor aggressors[NR_AGGRESSORS];

@@ -143,6 +143,10 @@ class Trace(Observer):
         pieces = self.pieces(tid)
         return pieces[pieces["step"] > 1]
 
+    def absent(self, tid: int) -> float:
+        """Seconds of a victim's waits for a CPU in which that CPU was away itself."""
+        return float(self.work(tid)["absent_ns"].sum() / 1e9)
+
     def lost(self) -> dict[str, int]:
         """
         What was lost of the books. It is no such loss not to know whom to blame, that the clocks

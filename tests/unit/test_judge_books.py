@@ -23,8 +23,9 @@ def pieces():
     made = np.zeros(2, wire().dtype("piece"))
     made["switches"], made["involuntary"] = [700, 500], [150, 50]
     made["events"][:, :2] = [[400, 1], [100, 1]]
-    for cause, ms in {"preempted": 200, "quota": 250, "runqueue": 50, "lock": 999}.items():
+    for cause, ms in {"preempted": 190, "quota": 250, "runqueue": 50, "lock": 999}.items():
         made["ns"][0, [c.name for c in CAUSES].index(cause)] = ms * MS
+    made["absent_ns"][1] = 10 * MS
     return made
 
 

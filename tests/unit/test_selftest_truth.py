@@ -12,7 +12,7 @@ def test_a_wait_is_what_is_left_without_the_run_queue() -> None:
 
 
 def test_a_late_wakeup_is_the_time_in_the_run_queue() -> None:
-    assert truth_of("runqueue", ACCOUNT) == (0.2, ("preempted",))
+    assert truth_of("runqueue", ACCOUNT) == (0.2, ("preempted", "steal", "stall"))
 
 
 def test_a_limit_is_all_the_time_without_a_cpu() -> None:

@@ -66,7 +66,7 @@ def of_thread(
     voluntary = after.voluntary - before.voluntary
     switches, involuntary = int(pieces["switches"].sum()), int(pieces["involuntary"].sum())
     events = pieces["events"].sum(axis=0)
-    waited_ns = int(pieces["ns"][:, _WAITS].sum())
+    waited_ns = int(pieces["ns"][:, _WAITS].sum() + pieces["absent_ns"].sum())
     told_ns = after.run_delay_ns - before.run_delay_ns
     allowed_ns = int(PRECISION * told_ns) + _WAKEUP_NS * (voluntary + _EDGE)
 

@@ -130,18 +130,18 @@ def truth_of(cause: str, account: Mapping[str, Any]) -> tuple[float, tuple[str, 
     """
     Seconds by the victim's account, and the causes that are in them as well.
 
-    A thread that wanted a CPU and had none was in the kernel's run queue; the rest of the time
-    without a CPU it waited for something else. What takes the CPU and not the thread from it, the
-    thread sees by itself.
+    A thread that wanted a CPU and had none was in the kernel's run queue, even while that CPU was
+    away itself; the rest of the time without a CPU it waited for something else. What takes the CPU
+    and not the thread from it, the thread sees by itself.
     """
     without, queued = account["waited_ns"] / 1e9, account["run_delay_ns"] / 1e9
     if cause in _TAKEN:
         return account["saw"] / 1e9, ("preempted", "runqueue", "irq", "softirq", "steal", "stall")
     if cause == "runqueue":
-        return queued, ("preempted",)
+        return queued, ("preempted", "steal", "stall")
     if cause in _WAITED:
         return without - queued, left_out_of_cpu_time()
-    return without, ("preempted", "runqueue", *left_out_of_cpu_time())
+    return without, ("preempted", "runqueue", "stall", *left_out_of_cpu_time())
 
 
 @cache

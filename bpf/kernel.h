@@ -86,12 +86,24 @@ struct mm_struct;
 
 struct bpf_local_storage;
 
+struct super_block {
+	u32 s_dev;
+	unsigned long s_magic; /* the kind of filesystem */
+};
+
 struct inode {
 	u32 i_rdev;
+	u64 i_ino;
+	struct super_block *i_sb;
 };
 
 struct file {
 	struct inode *f_inode;
+};
+
+struct vm_area_struct {
+	unsigned long vm_flags;
+	struct file *vm_file;
 };
 
 struct fdtable {

@@ -13,6 +13,8 @@ struct piece *piece;
 struct outlier *outlier;
 struct stall *stall;
 struct pulse *pulse;
+struct toucher *toucher;
+struct touched *touched;
 struct process *process;
 enum cause cause;
 enum event event;

@@ -23,6 +23,8 @@ struct thread {
 	u64 major_faults;
 	struct inside fault;
 	struct inside migration;
+	u64 fault_area;     /* the shared area of its address space that it faults in; 0: none */
+	u64 fault_address;  /* of its last fault of user code, until a page came of it */
 	u64 at_ns;          /* up to here its time is in the books; 0: nothing is known yet */
 	u64 woken_ns;       /* since when it is runnable; 0: it waits for something else */
 	u64 steal_ns;       /* steal clock of its CPU up to which steal is in the books; while it
@@ -131,6 +133,13 @@ struct {
 	__type(key, u32);
 	__type(value, struct pulse);
 } pulses SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_TOUCHES);
+	__type(key, struct toucher);
+	__type(value, struct touched);
+} touches SEC(".maps");
 
 /* set before load: a single deschedule of at least this length is reported by itself */
 const volatile u64 outlier_ns = 1000000;

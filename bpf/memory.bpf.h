@@ -15,6 +15,7 @@
 #ifndef TAILTRACE_MEMORY_BPF_H
 #define TAILTRACE_MEMORY_BPF_H
 
+#include "first_touch.bpf.h"
 #include "ledger.bpf.h"
 #include "topology.bpf.h"
 
@@ -43,24 +44,29 @@ static __always_inline void catch_up(struct thread *t, struct task_struct *task)
 		settle_here(t, task);
 }
 
-static __always_inline int fault_begins(void)
+static __always_inline struct thread *fault_begins(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *t = thread_of(task);
 
 	if (t && !task->pagefault_disabled)
 		catch_up(t, task);
-	return 0;
+	return t;
 }
 
-SEC("tp_btf/page_fault_user") int on_fault_user(void *ctx)
+SEC("tp_btf/page_fault_user") int BPF_PROG(on_fault_user, unsigned long address)
 {
-	return fault_begins();
+	struct thread *t = fault_begins();
+
+	if (t)
+		t->fault_address = address;
+	return 0;
 }
 
 SEC("tp_btf/page_fault_kernel") int on_fault_kernel(void *ctx)
 {
-	return fault_begins();
+	fault_begins();
+	return 0;
 }
 
 static __always_inline int count_for(struct thread *t, struct task_struct *task, enum event event,
@@ -88,9 +94,11 @@ SEC("tp_btf/mm_page_alloc") int BPF_PROG(on_page_alloc, struct page *page, unsig
 
 	if (!t || !page || !(gfp & GFP_MOVABLE))
 		return 0;
+	u32 pages = 1 << (order & 31);
+	if (!is_to_move_to(gfp))
+		count_touch(t, task, pages);
 	bool local = node_of_page(page) == bpf_get_numa_node_id();
-	return count_for(t, task, local ? EVENT_ALLOC_LOCAL : EVENT_ALLOC_REMOTE,
-			 1 << (order & 31));
+	return count_for(t, task, local ? EVENT_ALLOC_LOCAL : EVENT_ALLOC_REMOTE, pages);
 }
 
 SEC("fentry/task_numa_fault") int BPF_PROG(on_hint_fault, int last_cpupid, int node, int pages,
@@ -147,12 +155,9 @@ static __always_inline struct inside *inside_of(struct thread *t, enum cause cau
 	return cause == CAUSE_FAULT ? &t->fault : &t->migration;
 }
 
-static __always_inline int enters(enum cause cause)
+static __always_inline int enters(struct thread *t, struct task_struct *task, enum cause cause)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *t = thread_of(task);
-
-	if (!t || peek_mark(t) == MARK_TORN)
+	if (peek_mark(t) == MARK_TORN)
 		return 0;
 	settle_here(t, task);
 	inside_of(t, cause)->piece_ns = t->piece.from_ns;
@@ -162,12 +167,9 @@ static __always_inline int enters(enum cause cause)
 
 /* The time is taken out of `running`. What interrupts, other threads and the hypervisor had of it
  * is not in there, nor what the thread waited. */
-static __always_inline int leaves(enum cause cause)
+static __always_inline int leaves(struct thread *t, struct task_struct *task, enum cause cause)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *t = thread_of(task);
-
-	if (!t || !inside_of(t, cause)->piece_ns) /* or it was inside already when tracing began */
+	if (!inside_of(t, cause)->piece_ns) /* it was inside already when tracing began */
 		return 0;
 	settle_here(t, task);
 	struct inside *inside = inside_of(t, cause);
@@ -181,26 +183,48 @@ static __always_inline int leaves(enum cause cause)
 	return 0;
 }
 
-SEC("fentry/handle_mm_fault") int on_fault_begin(void *ctx)
+SEC("fentry/handle_mm_fault") int BPF_PROG(on_fault_begin, struct vm_area_struct *area)
 {
-	return enters(CAUSE_FAULT);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = thread_of(task);
+
+	if (!t)
+		return 0;
+	bool is_shared = area->vm_flags & VM_SHARED;
+	barrier_var(is_shared); /* or clang makes a mask of it, for a pointer that allows none */
+	t->fault_area = 0;
+	if (is_shared)
+		t->fault_area = (u64)area;
+	return enters(t, task, CAUSE_FAULT);
 }
 
 SEC("fexit/handle_mm_fault") int on_fault_end(void *ctx)
 {
-	return leaves(CAUSE_FAULT);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = thread_of(task);
+
+	if (!t)
+		return 0;
+	t->fault_area = 0;
+	return leaves(t, task, CAUSE_FAULT);
 }
 
 /* migrate_misplaced_folio, which was migrate_misplaced_page before 73eab3ca481e: the agent names
  * the function. */
 SEC("fentry") int on_migration_begin(void *ctx)
 {
-	return enters(CAUSE_NUMA_MIGRATE);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = thread_of(task);
+
+	return t ? enters(t, task, CAUSE_NUMA_MIGRATE) : 0;
 }
 
 SEC("fexit") int on_migration_end(void *ctx)
 {
-	return leaves(CAUSE_NUMA_MIGRATE);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = thread_of(task);
+
+	return t ? leaves(t, task, CAUSE_NUMA_MIGRATE) : 0;
 }
 
 #endif

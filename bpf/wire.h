@@ -76,6 +76,8 @@ enum lost {
 	LOST_BLAME_MIGRATED,     /* a waiting thread was moved: who ran before that is not known */
 	LOST_STEAL_BACKWARDS,    /* a steal clock that ran backwards */
 	LOST_STALLS_RING_FULL,   /* a stall of a CPU found no room */
+	LOST_TOUCHES_FULL,       /* no room for one more thread that touches a segment first */
+	LOST_TOUCH_UNPLACED, /* a new page of which areas being mapped hid whether it is shared */
 	NR_LOST,
 };
 
@@ -96,7 +98,8 @@ enum limits {
 	HIST_CAUSES = 6,   /* from CAUSE_STEAL to CAUSE_RT_LIMIT, in the order of the causes */
 	HIST_STRIDE = 833, /* the buckets, then the sum in ns */
 
-	NR_BEATS = 8, /* expiries of timers that a CPU remembers */
+	NR_BEATS = 8,       /* expiries of timers that a CPU remembers */
+	MAX_TOUCHES = 4096, /* threads that touch a segment first, by segment and node */
 	CPU_WORDS = MAX_CPUS / 64,
 };
 _Static_assert(HIST_BUCKETS == (HIST_MAX_SHIFT - HIST_MIN_SHIFT) << HIST_SUB_SHIFT, "buckets");
@@ -203,6 +206,20 @@ struct pulse {
 	u64 alive_ns;
 	u64 steal_ns; /* the steal clock before the kernel looks at it */
 	u64 reserved;
+};
+
+/* A thread that gets new pages of a segment of shared memory, and how many it got so far. */
+struct toucher {
+	u64 inode; /* of the segment, which is a file of tmpfs */
+	u32 device;
+	u32 tgid;
+	u32 tid;
+	u32 node; /* of the CPU that the thread was on */
+};
+
+struct touched {
+	u64 pages;
+	char comm[COMM_LEN];
 };
 
 /* What the agent tells about a target process, under the index it gave. */

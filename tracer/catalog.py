@@ -93,6 +93,8 @@ KERNEL_LOSSES: tuple[Loss, ...] = (
     Loss("blame_migrated", "a waiting thread was moved: who ran before is not known", False),
     Loss("steal_backwards", "the hypervisor's steal clock ran backwards"),
     Loss("stalls_ring_full", "a stall of a CPU found no room on its way to the agent"),
+    Loss("touches_full", "no room to say who touched a page of a shared segment first", False),
+    Loss("touch_unplaced", "a new page of which it is not known whether it is shared", False),
 )
 """In the order of ``enum lost``."""
 
@@ -175,6 +177,7 @@ CAPABILITIES: dict[str, str] = {
     "gpu": "waits in an accelerator's driver",
     "steal": "time that the hypervisor took",
     "stall": "time in which a CPU stood still, without a steal clock",
+    "first touch": "who touched pages of shared segments first",
     "placement": "on which NUMA node memory is, against where threads run",
     "remote access": "which single accesses to memory went to another node",
     "marks": "steps that engines of any user mark",
@@ -182,7 +185,7 @@ CAPABILITIES: dict[str, str] = {
 }
 OPTIONAL_CAPABILITIES = frozenset(
     {"gpu", "steal", "placement", "remote access", "fault", "cache moves", "node moves"}
-    | {"allocations", "hint faults", "balancing", "numa_migrate", "page moves"}
+    | {"allocations", "hint faults", "balancing", "numa_migrate", "page moves", "first touch"}
 )
 """
 Rightly missing on some machines: without a hypervisor nothing is stolen, with one node nothing is

@@ -19,9 +19,10 @@ from lab.examination import (
     examine_here,
 )
 
-VICTIMS = "segment_victim", "memory_victim"
+VICTIMS = "segment_victim", "memory_victim", "touch_victim"
 MEMORY = {
     "moved": (sys.executable, "-m", "tests.lab.moved_segment", "build/segment_victim"),
+    "touched": (sys.executable, "-m", "tests.lab.first_touch", "build/touch_victim"),
     "placement": (sys.executable, "-m", "tests.lab.placement"),
     "events": (sys.executable, "tests/lab/trace_memory.py", "build/memory_victim"),
 }

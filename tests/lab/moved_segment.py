@@ -8,8 +8,10 @@ import os
 import select
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import IO
 
 from tests.lab.placement import tailtrace
 from tracer.agent.agent import Agent
@@ -22,24 +24,34 @@ AGENTS_CPU = 0
 RECORDING = Path("/dev/shm/moved.db")  # SQLite's log needs shared memory, which LAB_OUT has none of
 
 
-def record(program: str) -> str:
-    """The program waits until it is followed: its steps are traced from the first one on."""
+def record(
+    program: str, to: Path, config: Config, ended: Callable[[Agent, IO[str]], object]
+) -> str:
+    """
+    What it says, which waits until it is followed: it is traced from its first step on.
+
+    :param ended: is given the agent and the program's output
+    """
+    os.sched_setaffinity(0, {AGENTS_CPU})
     with subprocess.Popen([program], stdin=-1, stdout=-1, text=True) as process:
         stdout = process.stdout
         assert process.stdin and stdout and stdout.readline() == "ready\n"
-        with Agent(Config()) as agent, Recorder(RECORDING, agent.meta("")) as recorder:
+        with Agent(config) as agent, Recorder(to, agent.meta("")) as recorder:
             agent.follow()
             process.stdin.write("go\n")
             process.stdin.flush()
-            agent.run(lambda: bool(select.select([stdout], [], [], 0)[0]), lambda: None)
+            agent.run(lambda: bool(ended(agent, stdout)), lambda: None)
             recorder.write(agent.window())
         return process.communicate("done\n")[0]
 
 
+def has_spoken(_: Agent, output: IO[str]) -> bool:
+    return bool(select.select([output], [], [], 0)[0])
+
+
 def main(program: str) -> None:
-    os.sched_setaffinity(0, {AGENTS_CPU})
     Path("/proc/sys/kernel/numa_balancing").write_text("1")
-    said = json.loads(record(program))
+    said = json.loads(record(program, RECORDING, Config(), has_spoken))
     with Recording.open(RECORDING) as recording:
         summary = recording.summary()
     (step,) = (s for s in summary.slowest if said["begin_ns"] < s.end_ns < said["end_ns"])

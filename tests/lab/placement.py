@@ -4,7 +4,8 @@ Runs in a guest of two nodes: puts memory where it says, and writes what the tra
 ``exact``: pages by node of segments, by move_pages and by numa_maps. ``drift``: numastat's windows,
 memory being allocated from another node in one of them alone. ``remote``: a program whose memory
 is bound to the other node. ``queue``: rl_sampling, its queue on the other node than its threads,
-then moved to theirs. The command is called and not run: an emulated Python takes seconds to start.
+then moved to theirs. ``balanced``: the same, moved by NUMA balancing. The command is called and not
+run: an emulated Python takes seconds to start.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ SMALL = (
     *("--samplers", "policy-a=1,policy-b=1"),
 )
 ACTORS = 3
+QUEUE = "/dev/shm/rl_sampling-"
+BALANCED_WITHIN_S = 90.0
 
 
 def segment(name: str, size: int, on_1: int = 0, flags: int = 0) -> mmap.mmap:
@@ -124,6 +127,21 @@ def queue() -> dict[str, Any]:
         return {"wrong": wrong, "text": text, "moved": memory_command()}
 
 
+def balanced() -> list[dict[str, Any]]:
+    """Looks at the queue, touched on node 0, until balancing has it where its threads run."""
+    Path("/proc/sys/kernel/numa_balancing").write_text("1")
+    told, patience = [], time.monotonic() + BALANCED_WITHIN_S
+    with workload(Place.MOVED):
+        while not told or (misplaced(told[-1]) and time.monotonic() < patience):
+            told.append(memory_command())
+    return told
+
+
+def misplaced(told: dict[str, Any]) -> bool:
+    """Whether the queue is."""
+    return any(QUEUE in finding["seen"] for finding in told["findings"])
+
+
 @contextmanager
 def on_node(node: int) -> Iterator[None]:
     """What is started in the block runs on this node's CPUs alone."""
@@ -167,4 +185,4 @@ def tailtrace(*arguments: str) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps({part.__name__: part() for part in (exact, drift, remote, queue)}))
+    print(json.dumps({part.__name__: part() for part in (exact, drift, remote, queue, balanced)}))

@@ -23,6 +23,7 @@ from tracer.judge.placement import Placement, judge
 from tracer.ledger.histogram import EDGES_SECONDS
 from tracer.ledger.stalls import StallRow
 from tracer.ledger.summary import RecentRow, SlowStep, Summary
+from tracer.memory.first_touch import FirstTouch, Toucher
 from tracer.memory.numastat import Counts, Drift, Trend
 from tracer.memory.pages import Pages
 from tracer.memory.process import ProcessMemory
@@ -149,7 +150,9 @@ def placement(names: Names) -> Placement:
         )
         for node in (0, 1)
     }
-    return judge(MemoryState(60.0, Known({}), drift, (engine,), (shared,), {}, 0))
+    touch = FirstTouch((Toucher(70, 71, names.process, 0, 900), Toucher(70, 70, "main", 1, 100)))
+    state = MemoryState(60.0, Known({}), drift, (engine,), (shared,), {}, 0)
+    return judge(state, first=Known({shared.identity: touch}))
 
 
 def families(names: Names, publishing: int) -> list[Family]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -16,8 +17,9 @@ from tracer.judge.finding_lines import WIDTH
 from tracer.judge.findings import Sure
 from tracer.judge.memory import as_dict, as_lines
 from tracer.judge.misplaced import misplaced
-from tracer.judge.placement import Verdict, judge, mismatch_by_tenant, segment_name
+from tracer.judge.placement import NOT_TRACED, Verdict, judge, mismatch_by_tenant, segment_name
 from tracer.memory.devices import Accelerator
+from tracer.memory.first_touch import FirstTouch, Toucher
 from tracer.memory.numastat import Counts, Drift, Trend
 from tracer.memory.pages import Pages
 from tracer.memory.pinning import Placed
@@ -131,6 +133,44 @@ def test_a_queue_bound_to_the_wrong_node_is_where_it_should_be_and_still_remote(
 
     assert "is 100 % on node 0, but its threads ran 100 % on node 1;" in finding.seen
     assert finding.sure is Sure.LIKELY
+
+
+TOUCHED_ON_0 = FirstTouch((Toucher(9, 9, "loader", 0, 47),))
+BY_TOUCH = Known({((0, 26), 77): TOUCHED_ON_0}, "fentry")
+
+
+def test_a_queue_that_lies_where_it_was_touched_first_says_by_whom_and_who_should():
+    placement = judge(state(queue({0: 100})), first=BY_TOUCH)
+    (finding,) = misplaced(placement)
+
+    said = "touched first by loader (pid 9) on node 0: 100 % of 47 pages seen"
+    assert finding.seen.endswith(f"; {said}")
+    assert finding.action.startswith("have a thread on node 1 touch it first, or bind it")
+    assert f"  {said}" in as_lines(placement)
+    (segment,) = as_dict(placement)["segments"]
+    assert segment["first_touch"] == {
+        "pages": 47,
+        "source": "fentry",
+        "by": [{"pid": 9, "tid": 9, "name": "loader", "node": 0, "pages": 47}],
+    }
+
+
+def test_of_a_queue_that_is_bound_first_touch_decides_nothing():
+    (finding,) = misplaced(judge(state(queue({0: 100}, policy="bind:0")), first=BY_TOUCH))
+
+    assert "touched first by loader" in finding.seen
+    assert finding.action.startswith("bind it before its first touch")
+
+
+def test_why_nobody_is_known_to_have_touched_is_told_once_for_all_segments():
+    segments = queue({1: 100}), replace(queue({1: 50}), identity=((0, 26), 78), path="/memfd:other")
+    lines = {
+        name: "\n".join(as_lines(judge(state(*segments), first=first)))
+        for name, first in {"agent": BY_TOUCH, "command": NOT_TRACED}.items()
+    }
+
+    assert lines["command"].count("who touched them first is not known: only an agent") == 1
+    assert lines["agent"].count("who touched /memfd:other first is not known: none of its") == 1
 
 
 def test_a_process_whose_private_memory_is_elsewhere_is_named():

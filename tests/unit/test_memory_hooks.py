@@ -18,8 +18,9 @@ ZONES, MAX_NODES = 5, 1024
 class Kernel:
     """The types of one, as far as they are asked for."""
 
-    def __init__(self, tracepoints=TRACEPOINTS):
+    def __init__(self, tracepoints=TRACEPOINTS, helpers=("BPF_FUNC_find_vma",)):
         self.tracepoint_arguments = tracepoints.get
+        self.enum = {"bpf_func_id": dict.fromkeys(helpers, 180)}.get
 
     def elements(self, name, field):
         arrays = {
@@ -87,7 +88,7 @@ def test_with_one_node_nothing_is_told_of_places():
     found, told = hooks(Kernel(), allowed, ONE_NODE)
 
     places = "allocations", "hint faults", "numa_migrate", "page moves", "balancing", "node moves"
-    assert {told[name] for name in places} == {("none", "one node visible")}
+    assert {told[name] for name in (*places, "first touch")} == {("none", "one node visible")}
     assert "on_page_alloc" not in found.programs
     assert told["cache moves"] == ("none", "one last-level cache visible")
 
@@ -108,6 +109,32 @@ def test_two_nodes_have_all_programs_and_places():
     assert found.constants["page_node_shift"] == 64 - 10  # 1,024 nodes
     assert found.constants["node_of_cpu"][:9] == [1, 1, 1, 1, 2, 2, 2, 2, 0]
     assert found.constants["cache_of_cpu"][:9] == [1, 1, 2, 2, 3, 3, 4, 4, 0]
+
+
+def test_who_touches_first_is_told_by_the_fault_or_looked_up_by_its_address():
+    _, traced = hooks(Kernel(), allowed, TWO_NODES)
+    _, looked_up = hooks(Kernel(), refused, TWO_NODES)
+
+    assert traced["first touch"] == ("fentry", "")
+    source, reason = looked_up["first touch"]
+    assert source == "page_fault_user+find_vma"
+    assert reason == "not of pages that system calls touch: handle_mm_fault is refused"
+
+
+def test_who_touches_first_is_not_told_without_an_event_and_what_knows_areas():
+    no_page_alloc = {name: 3 for name in TRACEPOINTS if name != "mm_page_alloc"}
+    no_fault = {"mm_page_alloc": 4}
+    without = {
+        "new pages are not seen, see allocations": hooks(Kernel(no_page_alloc), allowed, TWO_NODES),
+        "handle_mm_fault is refused": hooks(Kernel(no_fault), refused, TWO_NODES),
+        "handle_mm_fault is refused; and no helper bpf_find_vma()": hooks(
+            Kernel(helpers=()), refused, TWO_NODES
+        ),
+    }
+
+    assert [told["first touch"] for _, told in without.values()] == [
+        ("none", reason) for reason in without
+    ]
 
 
 def test_the_function_that_moves_pages_is_found_by_either_name():

@@ -28,6 +28,7 @@ from tracer.agent.memory import Memory
 from tracer.agent.naming import RunnerNames
 from tracer.agent.own import by_name, machine_families, own_families
 from tracer.agent.pages import Pages
+from tracer.agent.touches import Touches
 from tracer.config import Config
 from tracer.host.machine import Machine
 from tracer.kernel.btf import wire
@@ -110,7 +111,9 @@ class Agent:
 
     def __enter__(self) -> Agent:
         self._undo.enter_context(self._kernel)
-        self.memory = Memory.here(self._config, self._here, self._config.window_seconds)
+        self.memory = Memory.here(
+            self._config, self._here, self._config.window_seconds, Touches(self._kernel)
+        )
         self._undo.enter_context(self._pods)
         self._pages = Pages(self._kernel, self._slots)
         self._totals = Totals(

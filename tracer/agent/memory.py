@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from tracer import catalog
 from tracer.agent.own import by_name
+from tracer.agent.touches import Touches
 from tracer.config import Config
 from tracer.host.facts import Known, value_of
 from tracer.host.machine import Machine
 from tracer.judge import locality
-from tracer.judge.placement import Placement, judge, mismatch_by_tenant
+from tracer.judge.placement import NOT_TRACED, Placement, judge, mismatch_by_tenant
 from tracer.ledger.labels import Labels
 from tracer.memory.syscalls import why_not
 from tracer.memory.watch import PACE, Watch
@@ -26,28 +27,42 @@ class Memory:
 
     @classmethod
     def here(
-        cls, config: Config, machine: Machine, window_seconds: float, pace: int = PACE
+        cls,
+        config: Config,
+        machine: Machine,
+        window_seconds: float,
+        touches: Touches | None = None,
+        pace: int = PACE,
     ) -> Memory:
-        """``pace`` is how many times longer than its looks it rests."""
+        """
+        :param touches: who touches segments first, where that is traced
+        :param pace: how many times longer than its looks it rests
+        """
         nodes = value_of(machine.topology.nodes) or ()
         watch = Watch(nodes, window_seconds, config.memory.max_segments, pace=pace)
-        return cls(config, locality.placement(machine, why_not()), watch)
+        return cls(config, locality.placement(machine, why_not()), watch, touches)
 
-    def __init__(self, config: Config, capability: Capability, watch: Watch) -> None:
+    def __init__(
+        self, config: Config, capability: Capability, watch: Watch, touches: Touches | None = None
+    ) -> None:
         self.capability = capability
         self.placement: Placement | None = None
         """Of the last window; None before its end, and where it cannot be told."""
 
         self._expected = config.memory.expected
         self._tenants = Labels(config.tenants.max)
-        self._watch = watch
+        self._watch, self._touches = watch, touches
 
     def tick(self, targets: Sequence[Target]) -> Placement | None:
         """Do what is due. Returns what a window told when it ends."""
         state = self._watch.tick(targets) if self.capability.available else None
         if state is None:
             return None
-        self.placement = judge(state, self._expected)
+        first = NOT_TRACED
+        if self._touches:
+            segments = {segment.identity for segment in state.segments}
+            first = self._touches.seen(segments, {target.pid for target in targets})
+        self.placement = judge(state, self._expected, first)
         return self.placement
 
     def families(self) -> Iterator[Family]:

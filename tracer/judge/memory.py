@@ -8,9 +8,10 @@ from typing import Any
 
 from tracer.host.facts import Fact, Known, Unknown, format_cpus, value_of
 from tracer.judge.finding_lines import finding_lines, wrapped
-from tracer.judge.misplaced import in_words, misplaced
+from tracer.judge.misplaced import in_words, misplaced, touchers_in_words
 from tracer.judge.placement import Placement, SegmentVerdict, TargetVerdict
 from tracer.judge.words import clipped, compact, count, duration
+from tracer.memory.first_touch import FirstTouch
 from tracer.memory.numastat import Drift, Trend
 from tracer.memory.pages import PAGE, Pages, shares
 from tracer.memory.watch import MemoryState
@@ -148,8 +149,26 @@ def _segments(segments: tuple[SegmentVerdict, ...]) -> Iterator[str]:
             yield from wrapped("  ", f"expected on node {nodes}: {each.expected.source}")
         else:
             yield from wrapped("  ", f"expected nowhere: {each.expected.reason}")
+        if isinstance(each.first_touch, Known):
+            yield from wrapped(
+                "  ", f"touched first by {touchers_in_words(each.first_touch.value)}"
+            )
+    for reason, names in _first_touch_unknown(segments).items():
+        yield from wrapped("", f"who touched {names} first is not known: {reason}")
     if len(segments) > _ROWS:
         yield f"and {len(segments) - _ROWS} more"
+
+
+def _first_touch_unknown(segments: tuple[SegmentVerdict, ...]) -> dict[str, str]:
+    """Names of segments by the reason; of one reason for all no names."""
+    reasons: dict[str, list[str]] = {}
+    for each in segments:
+        if isinstance(each.first_touch, Unknown):
+            reasons.setdefault(each.first_touch.reason, []).append(each.name)
+    return {
+        reason: "them" if len(names) == len(segments) else ", ".join(dict.fromkeys(names))
+        for reason, names in reasons.items()
+    }
 
 
 def _mib(size: int) -> str:
@@ -198,6 +217,7 @@ def _segment_as_dict(each: SegmentVerdict) -> dict[str, Any]:
         "policy": _plain(each.segment.policy),
         "expected": _expected_as_dict(each.expected),
         "verdict": each.verdict,
+        "first_touch": _first_touch_as_dict(each.first_touch),
     }
 
 
@@ -205,6 +225,13 @@ def _expected_as_dict(expected: Fact[frozenset[int]]) -> dict[str, str]:
     if isinstance(expected, Unknown):
         return {"reason": expected.reason}
     return {"nodes": format_cpus(expected.value), "source": expected.source}
+
+
+def _first_touch_as_dict(touch: Fact[FirstTouch]) -> dict[str, Any]:
+    if isinstance(touch, Unknown):
+        return {"reason": touch.reason}
+    by = [asdict(each) | {"name": visible(each.name.encode())} for each in touch.value.by[:_ROWS]]
+    return {"pages": touch.value.pages, "source": touch.source, "by": by}
 
 
 def _pages_as_dict(pages: Fact[Pages]) -> dict[str, Any]:

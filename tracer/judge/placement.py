@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from tracer.config import ExpectedNode
 from tracer.host.facts import Fact, Known, Unknown, parse_cpus, value_of
+from tracer.memory.first_touch import FirstTouch, FirstTouches, first_touch_of
 from tracer.memory.pages import Pages, add_up, mismatch, shares
 from tracer.memory.segments import Segment
 from tracer.memory.watch import MemoryState, TargetMemory
@@ -49,6 +50,7 @@ class SegmentVerdict:
     """By configuration, by policy, or by where its threads run: the source says which."""
 
     verdict: Verdict
+    first_touch: Fact[FirstTouch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,18 @@ class Placement:
     targets: tuple[TargetVerdict, ...]
 
 
-def judge(state: MemoryState, expected: Sequence[ExpectedNode] = ()) -> Placement:
+NOT_TRACED: Fact[FirstTouches] = Unknown(
+    "only an agent sees that: tailtrace run, then tailtrace memory on its history or recording"
+)
+
+
+def judge(
+    state: MemoryState,
+    expected: Sequence[ExpectedNode] = (),
+    first: Fact[FirstTouches] = NOT_TRACED,
+) -> Placement:
     by_pid = {seen.target.pid: seen for seen in state.targets}
-    segments = tuple(_segment(segment, by_pid, expected) for segment in state.segments)
+    segments = tuple(_segment(segment, by_pid, expected, first) for segment in state.segments)
     targets = tuple(_target(seen, state.segments) for seen in state.targets)
     return Placement(state, segments, targets)
 
@@ -106,7 +117,10 @@ def part_on(on: Mapping[int, float], nodes: frozenset[int]) -> float:
 
 
 def _segment(
-    segment: Segment, by_pid: Mapping[int, TargetMemory], rules: Sequence[ExpectedNode]
+    segment: Segment,
+    by_pid: Mapping[int, TargetMemory],
+    rules: Sequence[ExpectedNode],
+    first: Fact[FirstTouches],
 ) -> SegmentVerdict:
     users = [by_pid[pid] for pid in segment.pids]
     runs, name = add_up(user.runs for user in users), segment_name(segment.path)
@@ -118,6 +132,7 @@ def _segment(
         runs=runs,
         expected=expected,
         verdict=_verdict(segment, runs, expected),
+        first_touch=first_touch_of(segment.identity, first),
     )
 
 

@@ -274,6 +274,22 @@ class BpfObject:
             raise UnavailableError(f"map {name}: {os.strerror(-error)}")
         return value.raw
 
+    def entries(self, name: str) -> tuple[bytes, bytes]:
+        """All of a hash map, in one call: its keys and its values, one behind the other."""
+        sizes = [
+            _function(f"bpf_map__{what}", c.c_uint32, c.c_void_p)(self._map(name))
+            for what in ("key_size", "value_size", "max_entries")
+        ]
+        keys, values = (c.create_string_buffer(size * sizes[-1]) for size in sizes[:2])
+        count, position = c.c_uint32(sizes[-1]), c.c_uint64()
+        lookup = _function("bpf_map_lookup_batch", c.c_int, c.c_int, *[c.c_void_p] * 6)
+        error = lookup(
+            self.map_fd(name), None, c.byref(position), keys, values, c.byref(count), None
+        )
+        if error not in (0, -errno.ENOENT):  # ENOENT: these are all
+            raise UnavailableError(f"map {name}: {os.strerror(-error)}")
+        return keys.raw[: sizes[0] * count.value], values.raw[: sizes[1] * count.value]
+
     def delete(self, name: str, key: bytes) -> None:
         """Remove one entry of a map; one that is not there is fine."""
         _function("bpf_map_delete_elem", c.c_int, c.c_int, c.c_char_p)(self.map_fd(name), key)

@@ -45,19 +45,23 @@ def memory_hooks(
     """``nodes_doubted`` is why the nodes that this machine shows mean nothing; empty if they do."""
     if len(value_of(topology.nodes) or ()) < 2:
         nodes_doubted = nodes_doubted or _ONE_NODE
-    hooks = [_faults(kernel, refusal), _moves(topology, nodes_doubted)]
+    refused = refusal("handle_mm_fault")
+    hooks = [_faults(kernel, refused), _moves(topology, nodes_doubted)]
     if not nodes_doubted:
-        return [*hooks, allocations(kernel), *_balancing(kernel, refusal), _migrations(kernel)]
-    names = "allocations", "hint faults", "numa_migrate", "page moves", "balancing"
+        touched = Hooks((_first_touch(kernel, refused),))
+        new_pages = [allocations(kernel), touched]
+        return [*hooks, *new_pages, *_balancing(kernel, refusal), _migrations(kernel)]
+    names = "allocations", "first touch", "hint faults", "numa_migrate", "page moves", "balancing"
     return [*hooks, Hooks(tuple(Capability(name, "none", nodes_doubted) for name in names))]
 
 
-def _faults(kernel: Btf, refusal: Refusal) -> Hooks:
+def _faults(kernel: Btf, refused: str) -> Hooks:
     """
     The counts are always the task's own. A program at the begin of a fault makes sure that it is
     counted for the step that it is in.
+
+    :param refused: why handle_mm_fault() cannot be traced; empty when it can
     """
-    refused = refusal("handle_mm_fault")
     timed = Capability("fault", "none" if refused else "fentry", refused)
     if not refused:
         counted = Capability("fault count", "task+fentry")
@@ -98,6 +102,23 @@ def allocations(kernel: Btf) -> Hooks:
         return Hooks((Capability("allocations", "none", reason),))
     told = Capability("allocations", "tp_btf")
     return Hooks((told,), ("on_page_alloc",), constants={"page_node_shift": shift})
+
+
+def _first_touch(kernel: Btf, refused: str) -> Capability:
+    """
+    A fault tells the segment of the page that comes of it: no program but those of faults and of
+    allocations.
+    """
+    if not allocations(kernel).programs:
+        return Capability("first touch", "none", "new pages are not seen, see allocations")
+    if not refused:
+        return Capability("first touch", "fentry")
+    if not kernel.tracepoint_arguments("page_fault_user"):
+        return Capability("first touch", "none", refused)
+    if "BPF_FUNC_find_vma" not in kernel.enum("bpf_func_id"):
+        return Capability("first touch", "none", f"{refused}; and no helper bpf_find_vma()")
+    missed = "not of pages that system calls touch"
+    return Capability("first touch", "page_fault_user+find_vma", f"{missed}: {refused}")
 
 
 def _page_node_shift(kernel: Btf) -> int | None:

@@ -146,6 +146,22 @@ class KernelTrace:
         """New stalls of single CPUs (``struct stall``), in the order in which they ended."""
         return self._stalls.drain()
 
+    def touches(self) -> Records:
+        """
+        (n,) who got how many new pages of which shared segment: ``who`` is ``struct toucher``,
+        ``got`` is ``struct touched``, cumulative.
+        """
+        keys, values = self._object.entries("touches")
+        who = np.frombuffer(keys, wire().dtype("toucher"))
+        got = np.frombuffer(values, wire().dtype("touched"))
+        found = np.empty(len(who), [("who", who.dtype), ("got", got.dtype)])
+        found["who"], found["got"] = who, got
+        return found
+
+    def forget_touches(self, touches: Records) -> None:
+        for who in touches["who"]:
+            self._object.delete("touches", who.tobytes())
+
     @property
     def fill(self) -> float:
         """How full the fullest ring is, 0 to 1."""

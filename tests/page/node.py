@@ -134,7 +134,7 @@ def placement(names: Names) -> Placement:
     engine = TargetMemory(
         Target(1, 70, 0, names.process, names.victim),
         {1: 5.0},
-        Known(ProcessMemory(Known(pages), {}, {}, {})),
+        Known(ProcessMemory(Known(pages), {}, {}, {}, Known(0))),
         Unknown("bound to nothing"),
         Known(frozenset()),
         cost_seconds=0.001,

@@ -32,18 +32,18 @@ ON_1 = Placed(Allowed(frozenset({2, 3}), frozenset({0, 1})), frozenset({1}), Kno
 
 
 CARDS = {
-    "0000:3b:00.0": Accelerator("0000:3b:00.0", Known(0), Known(frozenset()), ()),
+    "0000:3b:00.0": Accelerator("0000:3b:00.0", Known(0), Known(frozenset()), ("0000:3a:00.0",)),
     "0000:af:00.0": Accelerator("0000:af:00.0", Known(1), Known(frozenset()), ()),
     "0000:d8:00.0": Accelerator("0000:d8:00.0", Unknown("-1"), Unknown(""), ()),
 }
 
 
-def user(pid=7, *, runs=None, private=None, pinned=ON_1, tenant="chat", accelerators=()):
+def user(pid=7, *, runs=None, private=None, pinned=ON_1, tenant="chat", accelerators=(), locked=0):
     pages = Unknown("it has ended") if private is None else Known(Pages(private))
     return TargetMemory(
         Target(1, pid, 0, "engine", tenant),
         {1: 5.0} if runs is None else runs,
-        Known(ProcessMemory(pages, {}, {}, {})),
+        Known(ProcessMemory(pages, {}, {}, {}, Known(locked))),
         Known(((pinned, 3),)),
         Known(frozenset(accelerators)),
         0.001,
@@ -197,15 +197,48 @@ def test_nothing_is_said_of_a_process_that_is(seen):
     assert [] == list(misplaced(judge(state(users=[seen]))))
 
 
-def test_a_card_on_the_other_socket_is_named():
+def test_a_card_on_the_other_socket_is_named_with_the_way_to_it():
     seen = user(private={1: 100}, accelerators=CARDS)
 
     (finding,) = misplaced(judge(state(users=[seen])))
 
     assert finding.seen == (
-        "accelerator 0000:3b:00.0 is on node 0, but engine (pid 7), which uses it, ran 100 % on"
-        " node 1; its private memory is 100 % on node 1"
+        "accelerator 0000:3b:00.0 is on node 0, behind 0000:3a:00.0; engine (pid 7), which uses it,"
+        " ran 100 % on node 1; its private memory is 100 % on node 1"
     )
+
+
+def test_a_card_near_the_threads_but_not_their_memory_is_named():
+    seen = user(private={0: 100}, accelerators=["0000:af:00.0"], locked=64 << 20)
+
+    _, finding = misplaced(judge(state(users=[seen])))
+
+    assert finding.seen == (
+        "accelerator 0000:af:00.0 is on node 1; engine (pid 7), which uses it, ran 100 % on node 1;"
+        " its private memory is 100 % on node 0, 64.0 MiB locked or pinned"
+    )
+    assert "--membind=1" in finding.action
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        user(private={1: 100}, accelerators=["0000:af:00.0"]),
+        user(private={1: 100}, accelerators=["0000:d8:00.0"]),
+        user(private={0: 50, 1: 50}, runs={0: 1.0, 1: 1.0}, accelerators=["0000:3b:00.0"]),
+    ],
+    ids=["near", "node not known", "everywhere"],
+)
+def test_nothing_is_said_of_a_card_that_is(seen):
+    assert [] == list(misplaced(judge(state(users=[seen]))))
+
+
+def test_each_card_is_told_with_its_node_the_way_to_it_and_its_users():
+    users = [user(7, accelerators=["0000:3b:00.0"]), user(8)]
+    lines = list(as_lines(judge(state(users=users))))
+
+    assert "accelerator 0000:3b:00.0  node 0, behind 0000:3a:00.0; used by engine (pid 7)" in lines
+    assert "accelerator 0000:d8:00.0  node unknown: -1" in lines
 
 
 def test_shared_segments_count_for_each_user_and_tenants_are_summed():

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.trees import write
+from tests.unit.numa_machine import NumaMachine, Piece
 from tracer.host.facts import Known, Unknown, value_of
+from tracer.judge.misplaced import misplaced
+from tracer.judge.placement import judge
 from tracer.memory.accesses import remote_accesses
 from tracer.memory.devices import accelerators, opened
 
@@ -91,6 +94,28 @@ def test_a_card_that_the_driver_does_not_name_is_left_out(sys, tmp_path):
 
 def test_a_process_that_ended_is_unknown(sys, tmp_path):
     assert opened(7, tmp_path / "proc", sys) == Unknown("it has ended")
+
+
+def test_a_card_is_found_to_be_far_from_those_who_use_it(tmp_path):
+    """From the files of a machine of two sockets to what is said of it."""
+    machine, now = NumaMachine(tmp_path), iter([0.0, 0.0, 60.0])
+    card(machine.sys, "pci0000:ae/0000:ae:00.0", FAR, kind="0x038000", maker=AMD, node=1)
+    drm = machine.sys / "class/drm/renderD128"
+    drm.mkdir(parents=True)
+    (drm / "device").symlink_to(machine.sys / f"bus/pci/devices/{FAR}")
+    target = machine.process(7, Piece(start=0x500000, nodes=[0] * 4, path="[heap]"))
+    process(machine.proc, "/dev/dri/renderD128")
+    write(machine.proc / "7/status", "VmLck:\\t 0 kB\\nVmPin:\\t 8192 kB")
+    looking = machine.watch(lambda: next(now))
+    looking.tick([target])
+    machine.thread(7, 7, cpu=0, ticks=100)
+
+    (finding,) = misplaced(judge(looking.tick([target])))
+
+    assert finding.seen == (
+        f"accelerator {FAR} is on node 1, behind 0000:ae:00.0; engine-7 (pid 7), which uses it, ran"
+        " 100 % on node 0; its private memory is 100 % on node 0, 8.0 MiB locked or pinned"
+    )
 
 
 @pytest.mark.parametrize(

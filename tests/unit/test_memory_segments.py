@@ -53,6 +53,17 @@ def test_private_memory_is_what_no_file_and_no_other_has(machine):
     assert machine.asked == []
 
 
+def test_what_is_locked_and_what_is_pinned_cannot_move(machine):
+    machine.process(7, Piece(start=HEAP, nodes=[0], path="[heap]"))
+    machine.process(8, Piece(start=HEAP, nodes=[0], path="[heap]"))
+    (machine.proc / "7/status").write_text("VmLck:\t    1024 kB\nVmPin:\t  512 kB\n")
+
+    pinning, other = look(machine, 7, 8).values()
+
+    assert pinning.locked_bytes == Known(1536 << 10, f"{machine.proc}/7/status")
+    assert isinstance(other.locked_bytes, Unknown)
+
+
 def test_huge_pages_count_as_what_they_hold(machine):
     machine.process(7, Piece(start=HEAP, nodes=[0], path="[heap]"))
     lines = f"{HEAP:x} default heap huge anon=3 N0=1 N1=2 kernelpagesize_kB=2048\n"

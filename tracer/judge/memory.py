@@ -8,13 +8,13 @@ from typing import Any
 
 from tracer.host.facts import Fact, Known, Unknown, format_cpus, value_of
 from tracer.judge.finding_lines import finding_lines, wrapped
-from tracer.judge.misplaced import in_words, misplaced, touchers_in_words
+from tracer.judge.misplaced import in_words, misplaced, touchers_in_words, who
 from tracer.judge.placement import Placement, SegmentVerdict, TargetVerdict
 from tracer.judge.words import clipped, compact, count, duration
 from tracer.memory.first_touch import FirstTouch
 from tracer.memory.numastat import Drift, Trend
 from tracer.memory.pages import PAGE, Pages, shares
-from tracer.memory.watch import MemoryState
+from tracer.memory.watch import MemoryState, TargetMemory
 from tracer.model import Capability
 from tracer.targets.text import visible
 
@@ -35,9 +35,9 @@ def as_lines(placement: Placement) -> Iterator[str]:
     if placement.segments:
         yield from ("", *_segments(placement.segments))
     for address, accelerator in state.accelerators.items():
-        node = accelerator.node
-        told = f"node {node.value}" if isinstance(node, Known) else f"node unknown: {node.reason}"
-        yield from wrapped(f"accelerator {address}  ", told)
+        users = [who(seen) for seen in state.targets if address in _opened(seen)]
+        used = f"; used by {', '.join(users[:_KINDS])}" if users else ""
+        yield from wrapped(f"accelerator {address}  ", f"{accelerator.place}{used}")
     if state.more_segments:
         yield f"and {count(state.more_segments, 'smaller segment')}: memory.max_segments"
     for finding in findings:
@@ -81,6 +81,11 @@ def as_dict(placement: Placement) -> dict[str, Any]:
         "more_segments": state.more_segments,
         "findings": [asdict(finding) for finding in misplaced(placement)],
     }
+
+
+def _opened(seen: TargetMemory) -> frozenset[str]:
+    """Accelerators, by address."""
+    return value_of(seen.accelerators) or frozenset()
 
 
 def _looked_at(state: MemoryState) -> str:
@@ -201,7 +206,8 @@ def _process_as_dict(each: TargetVerdict) -> dict[str, Any]:
             }
             for placed, threads in pinning
         ],
-        "accelerators": sorted(value_of(each.seen.accelerators) or ()),
+        "accelerators": sorted(_opened(each.seen)),
+        "locked_bytes": _plain(each.locked_bytes),
         "look_seconds": each.seen.cost_seconds,
     }
 

@@ -66,7 +66,7 @@ def _segment(each: SegmentVerdict, users: list[TargetMemory]) -> Finding:
     if isinstance(each.expected, Known) and part_on(on, each.expected.value) < MOST:
         nodes = format_cpus(each.expected.value)
         should = f"expected on node {nodes} ({each.expected.source})"
-    seen = f"{each.name} is {in_words(on)}, but {should}; {_who(busiest)} is {_bound(busiest)}"
+    seen = f"{each.name} is {in_words(on)}, but {should}; {who(busiest)} is {_bound(busiest)}"
     if isinstance(each.first_touch, Known):
         seen += f"; touched first by {touchers_in_words(each.first_touch.value)}"
     return Finding(
@@ -98,7 +98,7 @@ def _process(each: TargetVerdict) -> Iterator[Finding]:
             "misplaced_process",
             Weight.COSTS,
             _sure(private),
-            f"private memory of {_who(each.seen)} is {in_words(private.shares)}, but it ran"
+            f"private memory of {who(each.seen)} is {in_words(private.shares)}, but it ran"
             f" {in_words(ran)}; it is {_bound(each.seen)}",
             "its threads reach their own memory across the interconnect",
             "bind threads and memory to one node (numactl --cpunodebind --membind)",
@@ -108,22 +108,30 @@ def _process(each: TargetVerdict) -> Iterator[Finding]:
 def _accelerators(each: TargetVerdict, there: Mapping[str, Accelerator]) -> Iterator[Finding]:
     """Buffers go from where the threads and their memory are to the device, and back."""
     ran, private = shares(each.seen.runs), value_of(each.private)
-    main = main_node(ran)
+    at = {main_node(ran), main_node(private.shares if private else {})} - {None}
     for address in sorted(value_of(each.seen.accelerators) or ()):
         node = value_of(there[address].node) if address in there else None
-        if main is None or node is None or node == main:
+        if node is None or at <= {node}:
             continue  # not known, or near
-        memory = f"; its private memory is {in_words(private.shares)}" if private else ""
         yield Finding(
             "remote_accelerator",
             Weight.COSTS,
             Sure.CERTAIN,
-            f"accelerator {address} is on node {node}, but {_who(each.seen)}, which uses it, ran"
-            f" {in_words(ran)}{memory}",
+            f"accelerator {address} is on {there[address].place}; {who(each.seen)}, which uses it,"
+            f" ran {in_words(ran) or 'nowhere'}; its private memory is {_private(each)}",
             "each buffer crosses the interconnect on its way to the device and back",
             f"run it and bind its memory on node {node} (numactl --cpunodebind={node}"
             f" --membind={node}; topologyManagerPolicy: single-numa-node)",
         )
+
+
+def _private(each: TargetVerdict) -> str:
+    """Where it is, and how much of all memory of the process stays there."""
+    if isinstance(each.private, Unknown):
+        return f"not known: {each.private.reason}"
+    locked = value_of(each.locked_bytes)
+    stays = f", {locked / 2**20:,.1f} MiB locked or pinned" if locked else ""
+    return f"{in_words(each.private.value.shares) or 'nowhere'}{stays}"
 
 
 def _sure(pages: Pages) -> Sure:
@@ -143,5 +151,5 @@ def _bound(seen: TargetMemory) -> str:
     return f"{pinned}, memory {memory}"
 
 
-def _who(seen: TargetMemory) -> str:
+def who(seen: TargetMemory) -> str:
     return f"{seen.target.name} (pid {seen.target.pid})"

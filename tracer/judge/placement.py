@@ -61,6 +61,7 @@ class TargetVerdict:
     """Private and shared."""
 
     mismatch: Fact[float]
+    locked_bytes: Fact[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +168,11 @@ def _verdict(
 
 def _target(seen: TargetMemory, segments: Sequence[Segment]) -> TargetVerdict:
     private = seen.memory if isinstance(seen.memory, Unknown) else seen.memory.value.private
+    locked = seen.memory if isinstance(seen.memory, Unknown) else seen.memory.value.locked_bytes
     if isinstance(private, Unknown):
-        return TargetVerdict(seen, private, private, private)
+        return TargetVerdict(seen, private, private, private, locked)
     shared = [each.pages for each in segments if seen.target.pid in each.pids]
     pages = Pages.sum([private.value, *shared])
     value = mismatch(seen.runs, pages.by_node)
     told = Unknown("its threads did not run") if value is None else Known(value)
-    return TargetVerdict(seen, private, Known(pages, private.source), told)
+    return TargetVerdict(seen, private, Known(pages, private.source), told, locked)

@@ -31,6 +31,13 @@ class Accelerator:
     behind: tuple[str, ...]
     """The bridges on the way to it, from the root of the bus on."""
 
+    @property
+    def place(self) -> str:
+        """``node 0, behind 0000:3a:00.0``; why its node is not known."""
+        node = self.node
+        at = f"node {node.value}" if isinstance(node, Known) else f"node unknown: {node.reason}"
+        return f"{at}, behind {', '.join(self.behind)}" if self.behind else at
+
 
 def accelerators(sys: Path = Path("/sys")) -> dict[str, Accelerator]:
     """By address."""

@@ -44,6 +44,9 @@ class ProcessMemory:
     touched: Mapping[Identity, Pages]
     """Of those segments, as far as this process has; empty when it was not read whole."""
 
+    locked_bytes: Fact[int]
+    """That cannot move: locked by itself, or pinned for a device."""
+
 
 def memory_of(
     pid: int, ask: Ask, random: np.random.Generator, proc: Path = Path("/proc")
@@ -63,7 +66,15 @@ def memory_of(
     policies = {
         identity: _policy(pid, parts[0], rows, proc) for identity, parts in segments.items()
     }
-    return Known(ProcessMemory(pages, segments, policies, touched), found.source)
+    locked = convert(text(proc / str(pid) / "status"), _locked)
+    return Known(ProcessMemory(pages, segments, policies, touched, locked), found.source)
+
+
+def _locked(status: str) -> int:
+    """See proc_pid_status(5)."""
+    fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    kib = [int(fields.get(name, "").split()[0]) for name in ("VmLck", "VmPin")]
+    return sum(kib) << 10
 
 
 def _walked(pid: int, proc: Path) -> Fact[dict[int, Row]]:

@@ -15,6 +15,7 @@ RECORDING = Path("/dev/shm/touched.db")
 
 
 if __name__ == "__main__":
+    Path("/proc/sys/kernel/numa_balancing").write_text("0")  # it stays where it was touched
     shortest = Config(window_seconds=10)
     record(sys.argv[1], RECORDING, shortest, lambda agent, _: agent.memory.placement)
     told = {

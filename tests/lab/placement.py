@@ -139,7 +139,7 @@ def balanced() -> list[dict[str, Any]]:
 
 def misplaced(told: dict[str, Any]) -> bool:
     """Whether the queue is."""
-    return any(QUEUE in finding["seen"] for finding in told["findings"])
+    return any(finding["seen"].startswith(QUEUE) for finding in told["findings"])
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from tests.lab import placement
 pytestmark = pytest.mark.lab
 
 PAGES_A_MIB = 256
-QUEUE = "/dev/shm/rl_sampling-"
 
 
 @pytest.fixture(scope="module")
@@ -71,16 +70,28 @@ def test_memory_on_the_other_node_is_told_to_a_fiftieth(told):
 
 def findings_on_the_queue(told: dict[str, Any]) -> list[str]:
     seen = [finding["seen"] for finding in told["findings"]]
-    return [each for each in seen if QUEUE in each]
+    return [each for each in seen if placement.QUEUE in each]
 
 
 def test_the_queue_on_the_wrong_node_is_named(told):
     (finding,) = findings_on_the_queue(told["queue"]["wrong"])
 
-    assert finding.startswith(QUEUE)
+    assert finding.startswith(placement.QUEUE)
     assert "is 100 % on node 0, but its threads ran 100 % on node 1; rl-" in finding
     assert finding.endswith("is pinned to node 1, memory unbound")
 
 
 def test_the_queue_moved_to_its_threads_is_no_finding(told):
     assert findings_on_the_queue(told["queue"]["moved"]) == []
+
+
+def test_the_queue_that_balancing_moves_is_named_until_it_is_where_its_threads_run(told):
+    *before, after = told["balanced"]
+
+    assert "is 100 % on node 0, but its threads ran 100 % on node 1" in "".join(
+        findings_on_the_queue(before[0])
+    )
+    assert all(findings_on_the_queue(look) for look in before)
+    assert findings_on_the_queue(after) == []
+    (queue,) = (each for each in after["segments"] if each["name"].startswith(placement.QUEUE))
+    assert (queue["verdict"], queue["policy"]) == ("placed", "bind=balancing:0-1")

@@ -26,26 +26,29 @@ static __always_inline bool is_to_move_to(u32 gfp)
 	return gfp & GFP_THISNODE && !(gfp & GFP_RECLAIM);
 }
 
-static __always_inline void count_pages_in(struct vm_area_struct *area, struct task_struct *task,
-					   u32 pages)
+/* Whether an area is of a segment; if so, `who` tells which. */
+static __always_inline bool is_segment(struct vm_area_struct *area, struct toucher *who)
 {
 	struct inode *inode = BPF_CORE_READ(area, vm_file, f_inode);
 
 	if (BPF_CORE_READ(inode, i_sb, s_magic) != TMPFS_MAGIC)
-		return;
-	struct toucher who = {
-		.inode = BPF_CORE_READ(inode, i_ino),
-		.device = BPF_CORE_READ(inode, i_sb, s_dev),
-		.tgid = task->tgid,
-		.tid = task->pid,
-		.node = bpf_get_numa_node_id(),
-	};
-	struct touched *touched = bpf_map_lookup_elem(&touches, &who);
+		return false;
+	who->inode = BPF_CORE_READ(inode, i_ino);
+	who->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	return true;
+}
+
+static __always_inline void count_pages(struct toucher *who, struct task_struct *task, u32 pages)
+{
+	who->tgid = task->tgid;
+	who->tid = task->pid;
+	who->node = bpf_get_numa_node_id();
+	struct touched *touched = bpf_map_lookup_elem(&touches, who);
 	if (!touched) {
 		struct touched none = {};
 		bpf_get_current_comm(none.comm, sizeof(none.comm));
-		bpf_map_update_elem(&touches, &who, &none, BPF_NOEXIST);
-		touched = bpf_map_lookup_elem(&touches, &who);
+		bpf_map_update_elem(&touches, who, &none, BPF_NOEXIST);
+		touched = bpf_map_lookup_elem(&touches, who);
 	}
 	if (touched)
 		touched->pages += pages; /* an entry of this thread alone */
@@ -53,29 +56,58 @@ static __always_inline void count_pages_in(struct vm_area_struct *area, struct t
 		count_lost(LOST_TOUCHES_FULL);
 }
 
-static long count_found(struct task_struct *task, struct vm_area_struct *area, u32 *pages)
+/* The area of an address: a segment, or private memory. */
+struct found {
+	struct toucher who;
+	u64 begin;
+	u64 private_bytes;
+	bool is_segment;
+};
+
+static long find_area(struct task_struct *task, struct vm_area_struct *area, struct found *found)
 {
-	if (area->vm_flags & VM_SHARED)
-		count_pages_in(area, task, *pages);
+	if (area->vm_flags & VM_SHARED) {
+		found->is_segment = is_segment(area, &found->who);
+	} else {
+		found->begin = area->vm_start;
+		found->private_bytes = area->vm_end - area->vm_start;
+	}
 	return 0;
 }
 
-/* The thread gets pages: in a fault in `fault_area`, or as the first since one at `fault_address`.
- * That is one of user code; whether the thread is in it still, its registers tell. */
+/* By where the last fault of user code was; whether the thread is in it still, its registers tell.
+ * Finding an area costs as much as all else, so the last one that was private is remembered, as
+ * long as the process has as much memory of the kind. */
+static __always_inline void count_touch_at(struct thread *t, struct task_struct *task, u32 pages)
+{
+	struct found found = {};
+	u64 address = t->fault_address;
+	struct mm_struct *mm = task->mm;
+
+	if (!address || !mm || blocked_syscall(task) != NO_SYSCALL)
+		return;
+	t->fault_address = 0;
+	u64 private_pages = mm->data_vm;
+	if (address - t->private_begin < t->private_bytes && private_pages == t->private_pages)
+		return;
+	if (bpf_find_vma(task, address, find_area, &found, 0) == -EBUSY)
+		count_lost(LOST_TOUCH_UNPLACED);
+	t->private_begin = found.begin;
+	t->private_bytes = found.private_bytes;
+	t->private_pages = private_pages;
+	if (found.is_segment)
+		count_pages(&found.who, task, pages);
+}
+
+/* The thread gets new pages. */
 static __always_inline void count_touch(struct thread *t, struct task_struct *task, u32 pages)
 {
-	if (t->fault_area) {
-		count_pages_in((struct vm_area_struct *)t->fault_area, task, pages);
-		return;
-	}
-	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_find_vma)) /* 7c7e3d31e785 */
-		return;
-	if (!t->fault_address || blocked_syscall(task) != NO_SYSCALL)
-		return;
-	u64 address = t->fault_address;
-	t->fault_address = 0;
-	if (bpf_find_vma(task, address, count_found, &pages, 0) == -EBUSY)
-		count_lost(LOST_TOUCH_UNPLACED);
+	struct toucher who = {};
+
+	if (t->fault_area && is_segment((struct vm_area_struct *)t->fault_area, &who))
+		count_pages(&who, task, pages);
+	else if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_find_vma)) /* 7c7e3d31e785 */
+		count_touch_at(t, task, pages);
 }
 
 #endif

@@ -82,7 +82,9 @@ struct sched_rt_entity {
 
 struct sched_dl_entity;
 
-struct mm_struct;
+struct mm_struct {
+	unsigned long data_vm; /* pages of private memory that may be written, touched or not */
+};
 
 struct bpf_local_storage;
 
@@ -102,6 +104,8 @@ struct file {
 };
 
 struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
 	unsigned long vm_flags;
 	struct file *vm_file;
 };

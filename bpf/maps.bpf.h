@@ -25,6 +25,9 @@ struct thread {
 	struct inside migration;
 	u64 fault_area;     /* the shared area of its address space that it faults in; 0: none */
 	u64 fault_address;  /* of its last fault of user code, until a page came of it */
+	u64 private_begin;  /* the private area that such a fault was in last */
+	u64 private_bytes;  /* 0: it was in none */
+	u64 private_pages;  /* mm_struct.data_vm then */
 	u64 at_ns;          /* up to here its time is in the books; 0: nothing is known yet */
 	u64 woken_ns;       /* since when it is runnable; 0: it waits for something else */
 	u64 steal_ns;       /* steal clock of its CPU up to which steal is in the books; while it

@@ -170,6 +170,7 @@ CAPABILITIES: dict[str, str] = {
     "cache moves": "moves of threads between last-level caches",
     "node moves": "moves of threads between NUMA nodes",
     "allocations": "on which node a thread's new pages are",
+    "first touch": "who touched pages of shared segments first",
     "hint faults": "faults that NUMA balancing provokes",
     "balancing": "what NUMA balancing does with threads",
     "numa_migrate": "time on the CPU in moving pages for NUMA balancing",
@@ -177,7 +178,6 @@ CAPABILITIES: dict[str, str] = {
     "gpu": "waits in an accelerator's driver",
     "steal": "time that the hypervisor took",
     "stall": "time in which a CPU stood still, without a steal clock",
-    "first touch": "who touched pages of shared segments first",
     "placement": "on which NUMA node memory is, against where threads run",
     "remote access": "which single accesses to memory went to another node",
     "marks": "steps that engines of any user mark",
@@ -185,7 +185,7 @@ CAPABILITIES: dict[str, str] = {
 }
 OPTIONAL_CAPABILITIES = frozenset(
     {"gpu", "steal", "placement", "remote access", "fault", "cache moves", "node moves"}
-    | {"allocations", "hint faults", "balancing", "numa_migrate", "page moves", "first touch"}
+    | {"allocations", "first touch", "hint faults", "balancing", "numa_migrate", "page moves"}
 )
 """
 Rightly missing on some machines: without a hypervisor nothing is stolen, with one node nothing is

@@ -124,6 +124,7 @@ def test_placement(browser: Browser, node: Address):
     assert (
         "/dev/shm/queue 4.0 MiB 90 % node 0, 10 % node 1 100 % node 1 on node 1 misplaced" in text
     )
+    assert "90 % engine 70 on node 0, 10 % main 70 on node 1 of 1,000 pages seen" in text
     assert "engine 70 chat 90 % node 0, 10 % node 1 100 % node 1 0.90" in text
     assert "node 0 10,000 pages 10 % 4.0 % 6.0 %" in text
 

@@ -108,8 +108,9 @@ static __always_inline u64 unlimited(const struct want *want, u64 from, u64 unti
 }
 
 /* Charges the i-th run from the newest on. The idle task is nobody: what it had is the time that a
- * woken CPU takes to switch. Returns 1 when all of the wait is charged. */
-static long charge_run(u32 i, struct walk *walk)
+ * woken CPU takes to switch. Returns 1 when all of the wait is charged. Not inline: clang lets the
+ * larger loop fall into its own head, where Linux 6.1 sees a back-edge and refuses it. */
+static __noinline long charge_run(u32 i, struct walk *walk)
 {
 	u32 at = (walk->cpu->recorded - 1 - i) % NR_RUNS;
 	struct run *run = &walk->cpu->runs[at];

@@ -32,6 +32,7 @@ from tracer.agent.touches import Touches
 from tracer.config import Config
 from tracer.host.machine import Machine
 from tracer.kernel.btf import wire
+from tracer.kernel.trace import KernelTrace
 from tracer.ledger.costop import CoStops
 from tracer.ledger.families import families
 from tracer.ledger.join import Join
@@ -66,15 +67,17 @@ class Agent:
         config: Config,
         observe: Callable[[Steps], None] | None = None,
         observe_outliers: Callable[[Records, NDArray[np.int32]], None] | None = None,
+        kernel: KernelTrace | None = None,
     ) -> None:
         """
         :param observe: is given all steps as they are closed, besides the totals
         :param observe_outliers: the same of single long deschedules, and whose they were
+        :param kernel: that of this configuration, where it is being loaded already
         """
         self._config = config
         self._observe, self._observe_outliers = observe, observe_outliers
         self._here = Machine.read()
-        self._kernel = kernel_side(config, self._here)
+        self._kernel = kernel or kernel_side(config, self._here)
         self._slots = Labels(config.tenants.max)
         self._pods = PodWatch(config.kubelet)
         self._processes = Processes(config, pods=self._pods)
@@ -86,7 +89,7 @@ class Agent:
 
     @property
     def capabilities(self) -> tuple[Capability, ...]:
-        return capabilities(self._planned(), self.memory.capability, self._pods)
+        return capabilities(self._planned(), self.memory.capability, self._pods.capabilities)
 
     def _planned(self) -> Iterator[Capability]:
         """A steal clock that had told of nothing at the start may do so since."""

@@ -12,11 +12,10 @@ from tracer.kernel.hooks import plan
 from tracer.kernel.trace import KernelTrace
 from tracer.memory.accesses import remote_accesses
 from tracer.model import Capability
-from tracer.targets.pod_watch import PodWatch
 
 
 def kernel_side(config: Config, machine: Machine) -> KernelTrace:
-    """Raises UnavailableError where this kernel cannot be traced."""
+    """Begins to load. Raises UnavailableError where this kernel cannot be traced."""
     return KernelTrace(
         plan(Btf.of_kernel(), locality.doubt(machine)),
         tenant_slots=config.tenants.max + 1,
@@ -27,7 +26,7 @@ def kernel_side(config: Config, machine: Machine) -> KernelTrace:
 
 
 def capabilities(
-    planned: Iterable[Capability], placement: Capability, pods: PodWatch
+    planned: Iterable[Capability], placement: Capability, pods: Iterable[Capability]
 ) -> tuple[Capability, ...]:
     """Everything that can be told here, or not: by the kernel side, and without it."""
-    return (*planned, placement, remote_accesses(), *pods.capabilities)
+    return (*planned, placement, remote_accesses(), *pods)

@@ -10,22 +10,12 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tracer import config
-from tracer.config import Config
+from tracer.cli.options import settings_of
 from tracer.errors import UnavailableError, UsageError
 from tracer.judge import report as reporter
 from tracer.ledger.summary import Summary
 from tracer.record.recording import Recording
 from tracer.record.window import REPORT_MEMORY, Answer
-
-
-def settings_of(arguments: argparse.Namespace) -> Config:
-    return config.load(arguments.config) if arguments.config else Config()
-
-
-def text_of(arguments: argparse.Namespace) -> str:
-    """Of the configuration file; empty without one."""
-    return str(arguments.config.read_text()) if arguments.config else ""
 
 
 def recording_of(arguments: argparse.Namespace) -> Path:

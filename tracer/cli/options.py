@@ -1,9 +1,12 @@
-"""Options that several commands have."""
+"""Options that several commands have, and what they say."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+
+from tracer import config
+from tracer.config import Config
 
 Parser = argparse.ArgumentParser
 
@@ -12,6 +15,15 @@ _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 def add_config(sub: Parser) -> None:
     sub.add_argument("--config", type=Path, metavar="FILE", help="YAML, docs/configuration.md")
+
+
+def settings_of(arguments: argparse.Namespace) -> Config:
+    return config.load(arguments.config) if arguments.config else Config()
+
+
+def text_of(arguments: argparse.Namespace) -> str:
+    """Of the configuration file; empty without one."""
+    return str(arguments.config.read_text()) if arguments.config else ""
 
 
 def add_recording(sub: Parser, help_: str = "else of this machine, now") -> None:

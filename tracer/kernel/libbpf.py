@@ -11,6 +11,7 @@ import struct
 from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from tracer.errors import UnavailableError
@@ -126,6 +127,8 @@ class BpfObject:
         self._path = path
         self._links: dict[str, Pointer] = {}
         self._log = c.create_string_buffer(_LOG_SIZE)
+        self._loading = Thread(target=self._load, name="load")
+        self._load_error = 0
 
     @property
     def btf(self) -> Pointer:
@@ -190,12 +193,23 @@ class BpfObject:
         """
         Hand everything to the kernel. Raises UnavailableError with the verifier's last words.
         """
+        self.begin_loading()
+        self.finish_loading()
+
+    def begin_loading(self) -> None:
+        """The same in a thread: the verifier takes its time."""
+        self._loading.start()
+
+    def finish_loading(self) -> None:
+        self._loading.join()
+        if self._load_error:
+            raise UnavailableError(self._refusal(-self._load_error))
+
+    def _load(self) -> None:
         set_log = _function("bpf_program__set_log_buf", c.c_int, c.c_void_p, c.c_void_p, c.c_size_t)
         for program in self.programs().values():
             set_log(program, self._log, _LOG_SIZE)
-        error: int = _function("bpf_object__load", c.c_int, c.c_void_p)(self._object)
-        if error:
-            raise UnavailableError(self._refusal(-error))
+        self._load_error = _function("bpf_object__load", c.c_int, c.c_void_p)(self._object)
 
     def _refusal(self, error: int) -> str:
         lines = self._log.value.decode(errors="replace").strip().splitlines()

@@ -31,7 +31,8 @@ _STALLS_RING = 1 << 20
 
 class KernelTrace:
     """
-    A context manager: loads and attaches on entry, all or nothing; on exit nothing is left behind.
+    Begins to load at once, in a thread. A context manager: waits for that and attaches on entry,
+    all or nothing; on exit nothing is left behind.
 
     Raises UnavailableError when the kernel refuses a program or the privileges do not suffice.
     """
@@ -63,6 +64,7 @@ class KernelTrace:
         self._object.resize_map("cpus", self._cpus)
         self._object.resize_map("pulses", self._cpus)
         self._set_constants({**plan.constants, "outlier_ns": outlier_ns, "stall_ns": stall_ns})
+        self._object.begin_loading()
 
     def _set_constants(self, constants: Mapping[str, int | list[int]]) -> None:
         data = self._object.constants()
@@ -75,7 +77,7 @@ class KernelTrace:
     def __enter__(self) -> KernelTrace:
         with ExitStack() as undo:
             undo.callback(self._close)
-            self._object.load()
+            self._object.finish_loading()
             self._object.attach(self.plan.programs)
             self._map()
             self._start_probes()

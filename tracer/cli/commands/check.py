@@ -16,8 +16,8 @@ from dataclasses import asdict
 
 from tracer.agent.audit import audit
 from tracer.agent.kernel_side import capabilities, kernel_side
-from tracer.cli.console import print_json, print_lines, say, settings_of
-from tracer.cli.options import Parser, add_config, add_recording, seconds
+from tracer.cli.console import print_json, print_lines, say
+from tracer.cli.options import Parser, add_config, add_recording, seconds, settings_of
 from tracer.cli.targets import processes_of
 from tracer.config import Config
 from tracer.host.machine import Machine
@@ -54,7 +54,7 @@ def main(arguments: argparse.Namespace) -> int:
     with kernel_side(settings, machine) as kernel:
         instructions = kernel.verified_instructions()
     placement = locality.placement(machine, why_not())
-    told = capabilities(kernel.plan.capabilities, placement, pods)
+    told = capabilities(kernel.plan.capabilities, placement, pods.capabilities)
     return _print_capabilities(told, arguments.json, verified_instructions=instructions)
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tracer.cli.console import print_answer, print_json, print_lines, settings_of
-from tracer.cli.options import Parser, add_config, add_pids, add_recording
+from tracer.cli.console import print_answer, print_json, print_lines
+from tracer.cli.options import Parser, add_config, add_pids, add_recording, settings_of
 from tracer.cli.targets import processes_of
 from tracer.judge import doctor
 from tracer.record.recording import Recording

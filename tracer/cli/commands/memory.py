@@ -12,8 +12,8 @@ import argparse
 import time
 
 from tracer.agent.memory import Memory
-from tracer.cli.console import print_answer, print_json, print_lines, settings_of, until
-from tracer.cli.options import Parser, add_config, add_pids, add_recording, seconds
+from tracer.cli.console import print_answer, print_json, print_lines, until
+from tracer.cli.options import Parser, add_config, add_pids, add_recording, seconds, settings_of
 from tracer.cli.targets import processes_of, target_of
 from tracer.errors import UnavailableError
 from tracer.host.machine import Machine

@@ -12,8 +12,8 @@ import time
 
 from tracer.agent.agent import Agent
 from tracer.agent.answers import in_report
-from tracer.cli.console import every, print_report, say, settings_of, text_of, until
-from tracer.cli.options import Parser, add_config, add_duration, add_output
+from tracer.cli.console import every, print_report, say, until
+from tracer.cli.options import Parser, add_config, add_duration, add_output, settings_of, text_of
 from tracer.judge.words import count
 from tracer.record.recorder import Recorder
 from tracer.record.window import WINDOW_SECONDS

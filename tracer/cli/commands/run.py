@@ -7,33 +7,11 @@ On a terminal a report is printed every 10 s. The last one is always printed.
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from exporters.access import Access
-from exporters.live import Live
-from exporters.prometheus import Page
-from exporters.server import serving
-from tracer.agent.agent import Agent
-from tracer.agent.answers import in_report
-from tracer.cli.console import (
-    every,
-    print_lines,
-    print_report,
-    say,
-    settings_of,
-    text_of,
-    until,
-    write_file,
-)
-from tracer.cli.options import Parser, add_config, add_duration
-from tracer.cli.publishing import answer, node_name, publish
-from tracer.judge.report import report
-from tracer.record.history import keeping
-from tracer.record.window import WINDOW_SECONDS
-
-_PUBLISH_SECONDS = 5  # a third of a usual scrape interval: publishing costs more than joining
-_REPORT_SECONDS = 10
+from tracer.agent.kernel_side import kernel_side
+from tracer.cli.options import Parser, add_config, add_duration, settings_of
+from tracer.host.machine import Machine
 
 
 def add_options(sub: Parser) -> None:
@@ -52,29 +30,7 @@ def add_options(sub: Parser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)
-    page, live = Page(interval_seconds=_PUBLISH_SECONDS), Live(node_name())
-    access = Access(arguments.web_config)
-    with (
-        Agent(settings) as agent,
-        serving(settings.address, page, live, access=access) as (host, port),
-        keeping(settings.history, agent.meta(text_of(arguments)), agent.totals.lost, say) as keep,
-    ):
-        say(f"tracing; look at {access.scheme}://{host}:{port}, metrics are at /metrics")
-        if arguments.ready_file:
-            write_file(arguments.ready_file, f"{host}:{port}\n")
-        regularly = every(_PUBLISH_SECONDS, lambda: publish(agent, page, live), at_once=True)
-        show = every(_REPORT_SECONDS, lambda: print_lines([*report(agent.summary()), ""]))
-        on_terminal = sys.stdout.isatty() and not arguments.quiet
-        remember = every(WINDOW_SECONDS, lambda: keep(agent.window()))
+    kernel = kernel_side(settings, Machine.read())
+    from tracer.cli.tracing import trace  # noqa: PLC0415 - takes as long as the kernel to verify
 
-        def every_second() -> None:
-            regularly()
-            remember()
-            answer(agent, live)
-            if on_terminal:
-                show()
-
-        agent.run(until(arguments.duration), every_second)
-        last, summary = agent.last_window()
-        keep(last)
-    return print_report(summary, arguments.json, in_report(agent.memory))
+    return trace(arguments, settings, kernel)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import argparse
 
-from tracer.cli.console import print_json, print_lines, say, settings_of
-from tracer.cli.options import Parser, add_config
+from tracer.cli.console import print_json, print_lines, say
+from tracer.cli.options import Parser, add_config, settings_of
 from tracer.cli.targets import processes_of
 from tracer.selftest import verdict
 from tracer.selftest.selftest import selftest

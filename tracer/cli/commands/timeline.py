@@ -16,8 +16,15 @@ from numpy.typing import NDArray
 
 from exporters.perfetto import PerfettoTrace
 from tracer.agent.agent import Agent
-from tracer.cli.console import print_json, say, settings_of, until
-from tracer.cli.options import Parser, add_config, add_duration, add_output, add_recording
+from tracer.cli.console import print_json, say, until
+from tracer.cli.options import (
+    Parser,
+    add_config,
+    add_duration,
+    add_output,
+    add_recording,
+    settings_of,
+)
 from tracer.ledger.spans import Drawing
 from tracer.model import Records, Steps, join_records
 from tracer.record.recording import Recording

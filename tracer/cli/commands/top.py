@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from tracer.agent.agent import Agent
-from tracer.cli.console import every, print_lines, settings_of, until
-from tracer.cli.options import Parser, add_config, add_duration, add_recording, seconds
+from tracer.cli.console import every, print_lines, until
+from tracer.cli.options import Parser, add_config, add_duration, add_recording, seconds, settings_of
 from tracer.judge import report
 from tracer.ledger.summarise import summarise
 from tracer.ledger.summary import Summary

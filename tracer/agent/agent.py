@@ -132,7 +132,7 @@ class Agent:
         self._co_stops = CoStops(self._machine.cpus, self._totals.started_ns)
         self._join = Join(self._pages.page_names, self._totals.lost)
         self._increments = Increments(self._totals, {}, self._totals.started_ns)
-        self._read: list[tuple[Records, Records]] = []
+        self._read: list[tuple[Records, Records, Records]] = []
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -159,7 +159,7 @@ class Agent:
                 self._totals.add_deschedules(self._slots.names, self._kernel.histograms, now)
                 every_second()
                 next_second = now + SECOND
-            elif sum(len(marks) + len(pieces) for marks, pieces in self._read) > _MOST_READ:
+            elif sum(len(records) for batch in self._read for records in batch) > _MOST_READ:
                 self.read()
                 self.join()
             time.sleep(self._config.drain_ms / 1e3 / (4 if fill > _HURRY else 1))
@@ -183,13 +183,8 @@ class Agent:
         began = time.perf_counter()
         fill = self._kernel.fill
         marks = self._pages.finished(urgent)
-        self._read.append((marks, self._kernel.pieces()))
+        self._read.append((marks, self._kernel.pieces(), self._kernel.outliers()))
         self._add_stalls()
-        outliers = self._kernel.outliers()
-        tenants = self._pages.page_names.tenants_of(outliers)
-        self._totals.longest.add(outliers, tenants)
-        if self._observe_outliers:
-            self._observe_outliers(outliers, tenants)
         self._drain_seconds += time.perf_counter() - began
         return max(fill, self._pages.fill(marks))
 
@@ -213,9 +208,10 @@ class Agent:
             ended = list(self._pages.targets)
             self._add_stalls(last)
         if self._read:
-            marks, pieces = map(join_records, zip(*self._read, strict=True))
+            marks, pieces, outliers = map(join_records, zip(*self._read, strict=True))
             self._read.clear()
             self._add(marks, pieces, ended)
+            self._add_outliers(outliers)
         self._drain_seconds += time.perf_counter() - began
 
     def _add(self, marks: Records, pieces: Records, ended: list[int]) -> None:
@@ -233,6 +229,12 @@ class Agent:
                 self._pages.page_names.tenants[queued["target"], tenant],
                 (queued["end_ns"] - queued["begin_ns"]).astype(np.int64),
             )
+
+    def _add_outliers(self, outliers: Records) -> None:
+        tenants = self._pages.page_names.tenants_of(outliers)
+        self._totals.longest.add(outliers, tenants)
+        if self._observe_outliers:
+            self._observe_outliers(outliers, tenants)
 
     def losses(self) -> Counter[str]:
         """What was not counted, by reason, since the start: of all parts together."""

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-import numpy as np
-
 from tracer.ledger.labels import pool_of
 from tracer.model import Records, Target
 from tracer.targets.cgroups import Cgroups
@@ -27,14 +25,15 @@ class RunnerNames:
         For each of (n,): a target's tenant, with the pool of the thread unless it is the process's
         main one; else the container; else the pool.
         """
-        return [self._name(runner) for runner in runners]
+        columns = (runners[name].tolist() for name in ("comm", "tgid", "cgroup_id"))
+        return [self._name(*runner) for runner in zip(*columns, strict=True)]
 
-    def _name(self, runner: np.void) -> str:
-        pool = _pool(runner["comm"])
-        target = self._target_of(int(runner["tgid"]))
+    def _name(self, comm: bytes, tgid: int, cgroup_id: int) -> str:
+        pool = _pool(comm)
+        target = self._target_of(tgid)
         if target:
             return target.tenant if pool == pool_of(target.name) else f"{target.tenant}/{pool}"
-        return self._cgroups.name_of(int(runner["cgroup_id"])) or pool
+        return self._cgroups.name_of(cgroup_id) or pool
 
 
 @lru_cache(maxsize=1024)

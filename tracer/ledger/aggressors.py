@@ -28,9 +28,10 @@ def merge(
     order = np.lexsort((-merged["ns"].astype(np.int64), step))
     merged, step = take_rows(merged, order), step[order]
     rank = rank_within(step)
-    fits = rank < aggressors.shape[1]
-    largest = np.zeros((steps, aggressors.shape[1]), aggressors.dtype)
-    largest[step[fits], rank[fits]] = merged[fits]
+    most = aggressors.shape[1]
+    fits = rank < most
+    largest = np.zeros(steps * most, aggressors.dtype)
+    largest.put(step[fits] * most + rank[fits], take_rows(merged, fits))
     rest = np.zeros(steps, np.int64)
     np.add.at(rest, step[~fits], merged["ns"][~fits].astype(np.int64))
-    return largest, rest
+    return largest.reshape(steps, most), rest

@@ -80,7 +80,7 @@ class Blame:
         each = take_rows(aggressors.reshape(-1), some)
         who = each["who"]
         order, first = group(who["cgroup_id"], who["tgid"], who["tid"])
-        names = self.name_runners(who[order[first]])
+        names = self.name_runners(take_rows(each, order[first])["who"])
         number = np.zeros(len(each), np.int64)
         sizes = np.diff(first, append=len(each))
         number[order] = np.repeat([self._labels.number(name) for name in names], sizes)
@@ -94,7 +94,9 @@ class Blame:
         cause: int,
         ns: NDArray[np.floating] | NDArray[np.int64],
     ) -> None:
-        row, column = np.nonzero((victim >= 0) & (ns > 0)[:, None])
+        some = np.flatnonzero(ns > 0)  # most causes have cost few steps anything
+        row, column = np.nonzero(victim[some] >= 0)
+        row = some[row]
         by = by if isinstance(by, int) else by[row]
         cell = (victim[row, column] * self._ns.shape[1] + by) * self._ns.shape[2] + cause
         np.add.at(self._ns.reshape(-1), cell, share[row, column] * ns[row])

@@ -204,7 +204,7 @@ def _worst(mark: Positions, waits: Records, marks: int) -> Records:
     longest_first = np.lexsort((-waits["ns"].astype(np.int64), mark))
     present, first = np.unique(mark, return_index=True)
     worst = np.zeros(marks, waits.dtype)
-    worst[present] = waits[longest_first[first]]
+    worst.put(present, take_rows(waits, longest_first[first]))
     return worst
 
 

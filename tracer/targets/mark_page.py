@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tracer.model import Records
+from tracer.model import Records, take_rows
 from tracer.targets import mark_file
 from tracer.targets.mark_bytes import PageBytes, layout, with_slot
 from tracer.targets.mark_file import Location, Reason, Refused
@@ -106,7 +106,7 @@ class MarkPage:
             return with_slot(done, slots)
         plausible = self._are_plausible(done, now)
         self._losses["mark_implausible"] += int(np.count_nonzero(~plausible))
-        return with_slot(done[plausible], slots[plausible])
+        return with_slot(take_rows(done, plausible), slots[plausible])
 
     def running(self) -> Records:
         """

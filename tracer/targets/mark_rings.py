@@ -12,7 +12,7 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from tracer.model import Records
+from tracer.model import Records, take_rows
 from tracer.targets.mark_bytes import PageBytes, layout
 
 _MAX_LEAP = 1 << 32
@@ -50,7 +50,7 @@ class Rings:
         whole = done["number"] == done["number_end"]
         self._losses["mark_overrun"] += int(np.count_nonzero(~safe))
         self._losses["mark_torn"] += int(np.count_nonzero(safe & ~whole))
-        return done[safe & whole], slots[safe & whole]
+        return take_rows(done, safe & whole), slots[safe & whole]
 
     def _count_new(self, end: NDArray[np.uint64], least: int) -> NDArray[np.uint64]:
         """Entries to read per slot, from what each slot says it has written."""

@@ -143,7 +143,9 @@ def test_every_stall_is_told_as_long_as_it_was_and_of_those_cpus_in_that_step(
                 steps_told.append((found["step"].tolist(), hit or [BETWEEN_STEPS]))
         assert len(holds.of(cpu)) == len(LENGTHS_MS)
         assert len(steps_told) > len(LENGTHS_MS) / 4
-        assert [(told, hit) for told, hit in steps_told if told != hit] == []
+        wrong = [(told, hit) for told, hit in steps_told if told != hit]
+        # A thread that got the CPU without an event is not known to run until the next one.
+        assert len(wrong) <= probed.kernel.lost()["switch_unseen"], wrong
 
 
 def test_a_thread_that_waits_for_the_cpu_loses_what_the_one_on_it_loses(

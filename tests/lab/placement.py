@@ -129,10 +129,13 @@ def queue() -> dict[str, Any]:
 
 def balanced() -> list[dict[str, Any]]:
     """Looks at the queue, touched on node 0, until balancing has it where its threads run."""
-    Path("/proc/sys/kernel/numa_balancing").write_text("1")
-    told, patience = [], time.monotonic() + BALANCED_WITHIN_S
+    balancing = Path("/proc/sys/kernel/numa_balancing")
+    balancing.write_text("0")
     with workload(Place.MOVED):
-        while not told or (misplaced(told[-1]) and time.monotonic() < patience):
+        told = [memory_command()]
+        balancing.write_text("1")
+        patience = time.monotonic() + BALANCED_WITHIN_S
+        while misplaced(told[-1]) and time.monotonic() < patience:
             told.append(memory_command())
     return told
 

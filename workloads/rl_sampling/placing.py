@@ -2,8 +2,8 @@
 On which NUMA node the queue lies: the memory binding that the system we model did not have.
 
 Pinning decides where threads run, never where memory is. Without a binding each page of the queue
-is on the node of whoever touched it first, and the kernel moves no page of shared memory after
-its threads, unless the binding asks for that.
+is on the node of whoever touched it first, until NUMA balancing, where that is on, moves it after
+its threads. What is bound it moves only when the binding asks for that.
 """
 
 from __future__ import annotations

@@ -106,16 +106,23 @@ static __always_inline void gets_cpu(struct thread *t, struct task_struct *task,
 	note_helpers(t); /* while it was off the CPU its mark cannot have changed */
 }
 
-/* When a thread got the CPU that is on it although no event said so: when the one before it was
- * last seen to leave. A kernel may keep switches to itself, such as those of a guarded process. */
-static __always_inline u64 got_cpu_unseen(struct thread *t, struct cpu *cpu, u64 now)
+/* Whether a thread that is on the CPU got there although no event said so. A kernel may keep
+ * switches to itself, such as those of a guarded process. */
+static __always_inline bool is_running_unseen(const struct thread *t)
+{
+	return t->at_ns && t->cause != CAUSE_RUNNING;
+}
+
+/* It did when the one before it was last seen to leave. */
+static __always_inline void gets_cpu_unseen(struct thread *t, struct task_struct *task,
+					    struct cpu *cpu, u64 now, u64 steal_now)
 {
 	u64 waits_since_ns = t->woken_ns ? t->woken_ns : t->at_ns;
 	u64 last_switch_ns = cpu->runs[(cpu->recorded - 1) % NR_RUNS].until_ns;
+	bool was_then = waits_since_ns < last_switch_ns && last_switch_ns < now;
 
 	count_lost(LOST_SWITCH_UNSEEN);
-	return waits_since_ns < last_switch_ns && last_switch_ns < now ? last_switch_ns
-								       : waits_since_ns;
+	gets_cpu(t, task, cpu, was_then ? last_switch_ns : waits_since_ns, steal_now);
 }
 
 /* Whether the books know that the thread is on the CPU. If it has none yet, they begin now. */

@@ -189,17 +189,21 @@ static __always_inline void tell_stall(const struct pulse *pulse, struct task_st
 SEC("tp_btf/hrtimer_expire_exit") int on_timer_expired(void *ctx)
 {
 	struct pulse *pulse = pulse_of(bpf_get_smp_processor_id());
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = thread_of(task);
 	struct cpu *cpu = this_cpu();
 
-	if (!pulse || !cpu || !pulse->due_ns)
+	if (!pulse || !cpu)
 		return 0;
-	struct task_struct *task = bpf_get_current_task_btf();
+	if (t && is_running_unseen(t))
+		gets_cpu_unseen(t, task, cpu, bpf_ktime_get_ns(), steal_clock(task));
+	if (!pulse->due_ns)
+		return 0;
 	u64 steal_now = steal_clock(task), late_ns = pulse->end_ns - pulse->due_ns;
 	u64 stolen_ns = steal_now > pulse->steal_ns ? steal_now - pulse->steal_ns : 0;
 	u64 told_ns = stolen_ns + interrupted_ns(cpu, pulse->due_ns);
 
 	if (late_ns >= told_ns + stall_ns) {
-		struct thread *t = thread_of(task);
 		u64 lost_ns = late_ns + unseen_ns(pulse) - told_ns;
 		u64 step = t ? charge_stall(t, task, cpu, pulse, steal_now, lost_ns) : 0;
 		cpu->stall_clock_ns += lost_ns;

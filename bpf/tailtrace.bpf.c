@@ -59,8 +59,8 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 	if (!cpu || !(is_leaving || is_coming || cpu->waiting))
 		return 0;
 	u64 now = bpf_ktime_get_ns(), steal_now = steal_clock(next);
-	if (leaving && leaving->at_ns && leaving->cause != CAUSE_RUNNING)
-		gets_cpu(leaving, prev, cpu, got_cpu_unseen(leaving, cpu, now), steal_now);
+	if (leaving && is_running_unseen(leaving))
+		gets_cpu_unseen(leaving, prev, cpu, now, steal_now);
 	if (cpu->waiting)
 		record_run(cpu, prev, now);
 	/* The state captured at the switch, because a waker may have changed it since. A thread

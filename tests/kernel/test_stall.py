@@ -38,7 +38,6 @@ PAUSE_MS = 40
 HOLD_MS = 20
 TICK_MS = 10  # at most: for so long before a stall its CPU may have shown no sign of life
 FIRST_STEP = 2  # after the warm-up
-BETWEEN_STEPS = 0
 
 
 class Holds:
@@ -140,12 +139,11 @@ def test_every_stall_is_told_as_long_as_it_was_and_of_those_cpus_in_that_step(
             assert (of_all.scope, set(of_all.cpus)) == (scope, set(held))
             if found["tid"] == victims[cpu].pid:  # and no other thread was on the CPU
                 hit = [FIRST_STEP + n for n, gaps in enumerate(steps[cpu]) if covers(gaps, hold)]
-                steps_told.append((found["step"].tolist(), hit or [BETWEEN_STEPS]))
+                if hit:  # and it was not between two steps
+                    steps_told.append((found["step"].tolist(), hit))
         assert len(holds.of(cpu)) == len(LENGTHS_MS)
         assert len(steps_told) > len(LENGTHS_MS) / 4
-        wrong = [(told, hit) for told, hit in steps_told if told != hit]
-        # A thread that got the CPU without an event is not known to run until the next one.
-        assert len(wrong) <= probed.kernel.lost()["switch_unseen"], wrong
+        assert [(told, hit) for told, hit in steps_told if told != hit] == []
 
 
 def test_a_thread_that_waits_for_the_cpu_loses_what_the_one_on_it_loses(

@@ -11,8 +11,10 @@ from tests.unit.numa_machine import NumaMachine, Piece, queue
 from tracer import catalog
 from tracer.agent.memory import Memory
 from tracer.config import Config, Tenants
+from tracer.host.facts import Known
 from tracer.host.machine import Machine
 from tracer.judge import locality
+from tracer.memory.first_touch import FirstTouch, Toucher
 from tracer.model import Target
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -21,10 +23,12 @@ TICKS = os.sysconf("SC_CLK_TCK")
 class Agent:
     """The memory part of an agent, on a made machine, in a window that ends when asked."""
 
-    def __init__(self, machine: NumaMachine, tree: str = "two_sockets", **config) -> None:
+    def __init__(
+        self, machine: NumaMachine, tree: str = "two_sockets", touches=None, **config
+    ) -> None:
         self.now = 0.0
         capability = locality.placement(Machine.read(*planted(tree)))
-        self.memory = Memory(Config(**config), capability, machine.watch(self.clock))
+        self.memory = Memory(Config(**config), capability, machine.watch(self.clock), touches)
 
     def clock(self) -> float:
         return self.now
@@ -63,6 +67,26 @@ def test_a_window_s_figures_are_exported(machine):
     assert rows[catalog.NUMASTAT_PAGES]["1", "foreign"] == 6
     assert rows[catalog.NUMASTAT_DRIFT] == {}  # too few since boot to say what is usual
     assert rows[catalog.SELF_PLACEMENT][()] > 0
+
+
+class Touches:
+    """Somebody has touched each segment that is asked for first."""
+
+    def seen(self, segments, pids):
+        touch = FirstTouch(tuple(Toucher(pid, pid, "loader", 0, 3) for pid in pids))
+        return Known(dict.fromkeys(segments, touch), "fentry")
+
+
+def test_a_window_tells_who_touched_its_segments_first(machine):
+    target = machine.process(7, queue([1, 1, 0]))
+    told, not_traced = Agent(machine, touches=Touches()), Agent(machine)
+    for agent in (told, not_traced):
+        agent.after_window(target)
+
+    (segment,) = told.memory.placement.segments
+    assert segment.first_touch.value.by == (Toucher(7, 7, "loader", 0, 3),)
+    (segment,) = not_traced.memory.placement.segments
+    assert segment.first_touch.reason.startswith("only an agent sees that")
 
 
 def test_drift_is_exported_once_it_is_known(machine):

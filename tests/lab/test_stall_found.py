@@ -121,7 +121,9 @@ def test_a_stall_is_the_steps_that_was_under_way(run: Run) -> None:
         step = slow[thread.step]
         assert step.begin_ns < truth.start_ns + truth.uncertainty_ns
         assert truth.end_ns - truth.uncertainty_ns < step.end_ns
-        assert step.ns["stall"] == pytest.approx(seen.lost_ns, rel=0.05)
+        # One that begins in the midst of an interrupt handler counts as that.
+        lost_ns = step.ns["stall"] + step.ns["irq"]
+        assert lost_ns == pytest.approx(seen.lost_ns, rel=0.05)
 
 
 def test_the_tail_is_the_hypervisors(run: Run) -> None:

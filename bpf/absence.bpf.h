@@ -11,6 +11,7 @@
 #define TAILTRACE_ABSENCE_BPF_H
 
 #include "limits.bpf.h"
+#include "piece.bpf.h"
 
 static __always_inline u64 growth(u64 then, u64 now)
 {
@@ -44,9 +45,8 @@ static __always_inline void end_absence(struct thread *t, const struct cpu *cpu,
 	u64 left_ns = want->limited_ns ? 0 : want->until_ns - want->from_ns;
 
 	add_absence(t, cpu, steal_now);
-	want->stolen_ns = t->stolen_ns < left_ns ? t->stolen_ns : left_ns;
-	left_ns -= want->stolen_ns;
-	want->stalled_ns = t->stood_still_ns < left_ns ? t->stood_still_ns : left_ns;
+	want->stolen_ns = take(&left_ns, t->stolen_ns);
+	want->stalled_ns = take(&left_ns, t->stood_still_ns);
 }
 
 #endif

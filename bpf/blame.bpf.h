@@ -14,7 +14,6 @@
 #define TAILTRACE_BLAME_BPF_H
 
 #include "absence.bpf.h"
-#include "piece.bpf.h"
 
 /* Exchanged, here and there, because the agent may untrack the thread while it leaves the CPU or
  * gets it: whoever comes second sees what the first has done. */

@@ -200,7 +200,7 @@ SEC("tp_btf/hrtimer_expire_exit") int on_timer_expired(void *ctx)
 	if (!pulse->due_ns)
 		return 0;
 	u64 steal_now = steal_clock(task), late_ns = pulse->end_ns - pulse->due_ns;
-	u64 stolen_ns = steal_now > pulse->steal_ns ? steal_now - pulse->steal_ns : 0;
+	u64 stolen_ns = growth(pulse->steal_ns, steal_now);
 	u64 told_ns = stolen_ns + interrupted_ns(cpu, pulse->due_ns);
 
 	if (late_ns >= told_ns + stall_ns) {

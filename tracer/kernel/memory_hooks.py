@@ -48,9 +48,9 @@ def memory_hooks(
     refused = refusal("handle_mm_fault")
     hooks = [_faults(kernel, refused), _moves(topology, nodes_doubted)]
     if not nodes_doubted:
-        touched = Hooks((_first_touch(kernel, refused),))
-        new_pages = [allocations(kernel), touched]
-        return [*hooks, *new_pages, *_balancing(kernel, refusal), _migrations(kernel)]
+        new_pages = allocations(kernel)
+        touched = Hooks((_first_touch(kernel, new_pages, refused),))
+        return [*hooks, new_pages, touched, *_balancing(kernel, refusal), _migrations(kernel)]
     names = "allocations", "first touch", "hint faults", "numa_migrate", "page moves", "balancing"
     return [*hooks, Hooks(tuple(Capability(name, "none", nodes_doubted) for name in names))]
 
@@ -104,12 +104,12 @@ def allocations(kernel: Btf) -> Hooks:
     return Hooks((told,), ("on_page_alloc",), constants={"page_node_shift": shift})
 
 
-def _first_touch(kernel: Btf, refused: str) -> Capability:
+def _first_touch(kernel: Btf, new_pages: Hooks, refused: str) -> Capability:
     """
     A fault tells the segment of the page that comes of it: no program but those of faults and of
     allocations.
     """
-    if not allocations(kernel).programs:
+    if not new_pages.programs:
         return Capability("first touch", "none", "new pages are not seen, see allocations")
     if not refused:
         return Capability("first touch", "fentry")
